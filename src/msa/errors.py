@@ -1,0 +1,183 @@
+"""The error tree: every failure that a user can cause is an `MsaError`.
+
+Each error says what went wrong, where, and what to try. The numbers behind the
+sentence are attributes, so that tools do not have to parse messages. All errors
+are picklable: they cross process pools unchanged.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class MsaError(Exception):
+    """Root of all errors that this library raises on purpose.
+
+    Attributes:
+        message: what went wrong, without place or advice.
+        where: the place in the user's terms (`"line 3:7"`, `"step 12, dot.4"`).
+        hint: what to try, or an empty string.
+
+    >>> str(MsaError("does not fit", where="step 3", hint="raise the capacity"))
+    'step 3: does not fit (try: raise the capacity)'
+    """
+
+    def __init__(self, message: str, *, where: str = "", hint: str = "") -> None:
+        self.message = message
+        self.where = where
+        self.hint = hint
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        text = f"{self.where}: {self.message}" if self.where else self.message
+        return f"{text} (try: {self.hint})" if self.hint else text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.args, self.__dict__.copy())
+
+
+def _rebuild(
+    kind: type[MsaError], args: tuple[Any, ...], state: dict[str, Any]
+) -> MsaError:
+    error = kind.__new__(kind)
+    Exception.__init__(error, *args)
+    error.__dict__.update(state)
+    return error
+
+
+class UnitError(MsaError):
+    """A quantity such as `"16MiB"` could not be read."""
+
+
+class TargetError(MsaError):
+    """A machine description is unknown, incomplete or contradictory."""
+
+
+class OptionsError(MsaError):
+    """Options are out of range or exclude each other; the message names both."""
+
+
+class FileFormatError(MsaError):
+    """A file is not in the format that it claims to be in."""
+
+
+class HloError(MsaError):
+    """Anything wrong with a module."""
+
+
+class HloParseError(HloError):
+    """HLO text could not be read.
+
+    Attributes:
+        line, column: place of the offending text, from 1.
+        source_line: the line of text (shortened around the column when long).
+        expected: what the reader wanted there, or an empty string.
+        nearest: the known name closest to the unknown one, or an empty string.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        line: int = 0,
+        column: int = 0,
+        source_line: str = "",
+        expected: str = "",
+        nearest: str = "",
+        hint: str = "",
+    ) -> None:
+        self.line = line
+        self.column = column
+        self.source_line = source_line
+        self.expected = expected
+        self.nearest = nearest
+        if nearest and not hint:
+            hint = f"did you mean {nearest!r}?"
+        where = f"{line}:{column}" if line else ""
+        super().__init__(message, where=where, hint=hint)
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        if not self.source_line:
+            return text
+        caret = " " * max(0, self.column - 1) + "^"
+        if len(self.source_line) > 160:
+            start = max(0, self.column - 80)
+            shown = self.source_line[start : start + 160]
+            caret = " " * max(0, self.column - 1 - start) + "^"
+            return f"{text}\n{shown}\n{caret}"
+        return f"{text}\n{self.source_line}\n{caret}"
+
+
+class HloVerifyError(HloError):
+    """A module breaks rules of the IR; `violations` lists every one as text."""
+
+    def __init__(self, violations: list[str], *, hint: str = "") -> None:
+        self.violations = list(violations)
+        count = len(self.violations)
+        shown = "\n  ".join(self.violations[:20])
+        more = f"\n  … and {count - 20} more" if count > 20 else ""
+        noun = "violation" if count == 1 else "violations"
+        super().__init__(f"{count} {noun}:\n  {shown}{more}", hint=hint)
+
+
+class ScheduleError(HloError):
+    """A schedule is missing, incomplete or not topological."""
+
+
+class UnsupportedError(MsaError):
+    """Something legal that is not supported; `subject` names it (an opcode …)."""
+
+    def __init__(
+        self, message: str, *, subject: str = "", where: str = "", hint: str = ""
+    ) -> None:
+        self.subject = subject
+        super().__init__(message, where=where, hint=hint)
+
+
+class CapacityError(MsaError):
+    """Buffers that must be live together do not fit.
+
+    Attributes:
+        step: the crowded step (schedule step or packing time).
+        needed, capacity, over: bytes; `over == needed - capacity`.
+        live: rows `(name, bytes)` of the live set, largest first.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        step: int = -1,
+        needed: int = 0,
+        capacity: int = 0,
+        live: list[tuple[str, int]] | None = None,
+        where: str = "",
+        hint: str = "",
+    ) -> None:
+        self.step = step
+        self.needed = needed
+        self.capacity = capacity
+        self.over = needed - capacity
+        self.live = list(live or [])
+        super().__init__(message, where=where, hint=hint)
+
+
+class PlanError(MsaError):
+    """A plan breaks a rule: overlap, missing copy, read from the wrong place."""
+
+
+class ExecutionError(MsaError):
+    """A module could not be executed, or two executions differ."""
+
+
+class SanitizerError(ExecutionError):
+    """The simulated machine saw an illegal access (use after free, in flight …)."""
+
+
+class RuntimeMemoryError(MsaError):
+    """Device, host or collective memory was misused."""
+
+
+class InternalError(MsaError):
+    """An invariant of this library is broken: please report it."""
