@@ -1,0 +1,65 @@
+"""Names: which are legal, and how new ones are made unique.
+
+Source: `xla/service/name_uniquer.h`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from msa.hlo.primitive import PRIMITIVE_TYPES
+
+_ILLEGAL: Final = re.compile(r"[^A-Za-z0-9_.\-]")
+_RESERVED: Final = frozenset(PRIMITIVE_TYPES) - {"tuple", "buffer"}
+
+
+def sanitize_name(name: str) -> str:
+    """The nearest legal instruction or computation name.
+
+    >>> sanitize_name("1 a/b"), sanitize_name("f32"), sanitize_name("__x")
+    ('__a_b', 'f32_', 'a_x')
+    """
+    if not name:
+        return name
+    out = _ILLEGAL.sub("_", name)
+    if not (out[0].isalpha() or out[0] == "_"):
+        out = "_" + out[1:]
+    if out in _RESERVED:
+        out += "_"
+    if out.startswith("__") and not out.startswith("__xla_") and name[:2] == "__":
+        out = "a" + out[1:]
+    return out
+
+
+class NameUniquer:
+    """Hands out names that were not used before.
+
+    >>> uniquer = NameUniquer(["x", "x.1"])
+    >>> uniquer.unique("x"), uniquer.unique("y.5"), uniquer.unique("y")
+    ('x.2', 'y.5', 'y')
+    """
+
+    __slots__ = ("_next", "_used")
+
+    def __init__(self, used: Iterable[str] = ()) -> None:
+        self._used = set(used)
+        self._next: dict[str, int] = {}
+
+    def unique(self, name: str) -> str:
+        """`name` itself when free, else its base with the next free number."""
+        name = sanitize_name(name)
+        if name not in self._used:
+            self._used.add(name)
+            return name
+        base, dot, suffix = name.rpartition(".")
+        if not dot or not base or not suffix.isdecimal():
+            base = name
+        number = self._next.get(base, 1)
+        while f"{base}.{number}" in self._used:
+            number += 1
+        self._next[base] = number + 1
+        name = f"{base}.{number}"
+        self._used.add(name)
+        return name
