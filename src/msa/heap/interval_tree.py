@@ -172,7 +172,9 @@ class BufferIntervalTree:
         """
         if start > end:
             raise ValueError(f"start {start} is after end {end}")
-        return max((e for _, _, _, e in self.entries_overlapping(start, end)), default=0)
+        return max(
+            (e for _, _, _, e in self.entries_overlapping(start, end)), default=0
+        )
 
     def check(self) -> None:
         """Raise `InternalError` if the invariant of the class is broken."""

@@ -19,7 +19,7 @@ def sanitize_name(name: str) -> str:
     """The nearest legal instruction or computation name.
 
     >>> sanitize_name("1 a/b"), sanitize_name("f32"), sanitize_name("__x")
-    ('__a_b', 'f32_', 'a_x')
+    ('a_a_b', 'f32_', 'a_x')
     """
     if not name:
         return name
@@ -28,7 +28,7 @@ def sanitize_name(name: str) -> str:
         out = "_" + out[1:]
     if out in _RESERVED:
         out += "_"
-    if out.startswith("__") and not out.startswith("__xla_") and name[:2] == "__":
+    if out.startswith("__") and not out.startswith("__xla_"):
         out = "a" + out[1:]
     return out
 
