@@ -40,7 +40,8 @@ class GlobalDecreasingSizeBestFitHeap:
     ...     heap.alloc(buffer, size)
     >>> for buffer, size in enumerate([10, 30, 20, 40]):
     ...     heap.free(buffer, size)
-    >>> [heap.finish().chunk(buffer).offset for buffer in range(4)]
+    >>> result = heap.finish()
+    >>> [result.chunk(buffer).offset for buffer in range(4)]
     [90, 40, 70, 0]
     """
 

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from heapq import merge
 from typing import NamedTuple
 
+from msa.errors import InternalError
 from msa.heap.chunk import Chunk
 
 #: `(start, end, offset, chunk end)`: plain tuples, since queries are hot.
@@ -178,8 +179,6 @@ class BufferIntervalTree:
 
     def check(self) -> None:
         """Raise `InternalError` if the invariant of the class is broken."""
-        from msa.errors import InternalError
-
         for level, group in self._classes.items():
             if group.entries != sorted(group.entries):
                 raise InternalError(f"duration class {level} is not sorted")
