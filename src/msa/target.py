@@ -162,9 +162,7 @@ class Target:
         try:
             raw = path.read_bytes()
         except OSError as error:
-            raise TargetError(
-                f"cannot read {str(path)!r}: {error.strerror}"
-            ) from error
+            raise TargetError(f"cannot read {str(path)!r}: {error.strerror}") from error
         try:
             fields = (
                 tomllib.loads(raw.decode())
