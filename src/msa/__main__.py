@@ -1,0 +1,5 @@
+"""`python -m msa` is the command line."""
+
+from msa.cli import main
+
+raise SystemExit(main())

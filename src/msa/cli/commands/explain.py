@@ -1,0 +1,39 @@
+"""`msa explain`: why a buffer lives where it lives."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from msa.cli import arguments, files
+from msa.cli.progress import Progress
+
+EXAMPLE = "msa explain model.hlo dot.4 --alternate-memory 16MiB"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    arguments.add_module(parser)
+    parser.add_argument("name", metavar="NAME", help="instruction, or name{index}")
+    arguments.add_target(parser)
+    arguments.add_strategy(parser)
+    parser.add_argument(
+        "--why-not", action="store_true", help="what keeps it out of fast memory"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Plan and explain one buffer."""
+    import msa
+
+    module = files.read_module(options.module)
+    with Progress() as progress:
+        plan = msa.assign(
+            module,
+            arguments.target_of(options),
+            arguments.planning_options(options),
+            progress=progress,
+        )
+    explain = plan.why_not if options.why_not else plan.explain
+    sys.stdout.write(f"{explain(options.name)}\n")
+    return 0

@@ -1,0 +1,28 @@
+"""`msa opt`: run passes over a module."""
+
+from __future__ import annotations
+
+import argparse
+
+from msa.cli import files
+
+EXAMPLE = 'msa opt in.hlo -p "copy-insertion,dce" -o out.hlo'
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("module", metavar="MODULE", help="HLO text, or - for stdin")
+    parser.add_argument(
+        "-p", "--pipeline", required=True, help='passes, such as "a,b{x=1}"'
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", default="-")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the pipeline on the module and print the result."""
+    from msa.passes import Pipeline
+
+    module = files.read_module(options.module)
+    result = Pipeline(options.pipeline).run(module)
+    files.write_result(options.output, result.to_text())
+    return 0

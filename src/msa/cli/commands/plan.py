@@ -1,0 +1,52 @@
+"""`msa plan`: plan a module, print the summary, write what was asked for."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from msa.cli import arguments, files
+from msa.cli.progress import Progress
+
+EXAMPLE = "msa plan model.hlo --target tpu_v5e -o planned.hlo --html plan.html"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    arguments.add_module(parser)
+    arguments.add_target(parser)
+    arguments.add_strategy(parser)
+    parser.add_argument("-o", "--output", metavar="FILE", help="planned module as HLO")
+    parser.add_argument("--html", metavar="FILE", help="self-contained report page")
+    parser.add_argument("--json", metavar="FILE", help="the plan as JSON")
+    parser.add_argument("--csv", metavar="FILE", help="the copies as CSV")
+    parser.add_argument("--perfetto", metavar="FILE", help="trace for Perfetto")
+    parser.add_argument("--no-verify", action="store_true", help="skip verification")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no summary")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Plan, verify, write files, print the summary."""
+    import msa
+
+    module = files.read_module(options.module)
+    target = arguments.target_of(options)
+    with Progress() as progress:
+        plan = msa.assign(
+            module, target, arguments.planning_options(options), progress=progress
+        )
+    if not options.no_verify:
+        plan.verify()
+    if options.output:
+        files.write_result(options.output, plan.module.to_text())
+    if options.html:
+        files.write_result(options.html, plan.html())
+    if options.json:
+        files.write_result(options.json, plan.to_json())
+    if options.csv:
+        plan.to_csv(options.csv)
+    if options.perfetto:
+        plan.to_perfetto(options.perfetto)
+    if not options.quiet and "-" not in (options.output, options.html, options.json):
+        sys.stdout.write(plan.summary() + "\n")
+    return 0

@@ -1,0 +1,51 @@
+"""`msa sweep`: modules × capacities × targets."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from msa.cli import arguments, files
+from msa.cli.progress import Progress
+
+EXAMPLE = "msa sweep model.hlo --memory 4MiB 16MiB 128MiB --csv curve.csv"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("modules", metavar="MODULE", nargs="+", help="HLO files")
+    parser.add_argument(
+        "--target", nargs="+", default=["tpu_v5e"], help="presets or files"
+    )
+    parser.add_argument(
+        "--memory", nargs="+", metavar="SIZE", help="capacities of the fast memory"
+    )
+    arguments.add_strategy(parser)
+    parser.add_argument("--csv", metavar="FILE", help="rows as CSV")
+    parser.add_argument("--jobs", type=int, help="processes (default: all cores)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Plan every combination and print the table."""
+    from concurrent.futures import ProcessPoolExecutor
+
+    import msa
+
+    modules = {path: files.read_module(path) for path in options.modules}
+    targets = []
+    for name in options.target:
+        for size in options.memory or [None]:
+            one = argparse.Namespace(target=name, alternate_memory=size)
+            targets.append(arguments.target_of(one))
+    with Progress() as progress, ProcessPoolExecutor(options.jobs) as pool:
+        result = msa.sweep(
+            modules,
+            targets,
+            arguments.planning_options(options),
+            executor=pool,
+            progress=progress,
+        )
+    if options.csv:
+        result.to_csv(options.csv)
+    sys.stdout.write(f"{result.table()}\n")
+    return 0
