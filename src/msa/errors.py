@@ -109,6 +109,18 @@ class HloParseError(HloError):
         return f"{text}\n{self.source_line}\n{caret}"
 
 
+class ShapeInferenceError(HloError):
+    """Operands, attributes and result of an operation do not fit together.
+
+    Attributes:
+        opcode: the operation.
+    """
+
+    def __init__(self, message: str, *, opcode: str = "", hint: str = "") -> None:
+        self.opcode = opcode
+        super().__init__(message, where=opcode, hint=hint)
+
+
 class HloVerifyError(HloError):
     """A module breaks rules of the IR; `violations` lists every one as text."""
 
@@ -161,6 +173,10 @@ class CapacityError(MsaError):
         self.over = needed - capacity
         self.live = list(live or [])
         super().__init__(message, where=where, hint=hint)
+
+
+class PackingError(MsaError):
+    """Buffers to pack are malformed or contradict each other (pins that overlap)."""
 
 
 class PlanError(MsaError):

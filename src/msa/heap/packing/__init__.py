@@ -1,0 +1,7 @@
+"""Static packing: give buffers with lifetimes, get offsets.
+
+The stages, in the order in which data passes through them: `buffer` (rows in),
+`instance` (arrays, groups merged), `sections` (maximal live sets), `bounds`,
+`placement` and `orders` (fast heuristics), `search` (exact), `portfolio` (which
+runs what), `plan` (the answer and its checker).
+"""

@@ -1,0 +1,173 @@
+"""What is packed: buffers as users write them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from msa.errors import PackingError
+
+#: Offsets and sizes stay below this, so that sums fit a 64-bit integer.
+LIMIT = 2**60
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """A buffer to place.
+
+    Attributes:
+        id: how the user calls it; any hashable, unique among the buffers.
+        start, end: it lives in the half-open time `[start, end)`.
+        size: bytes.
+        alignment: its offset is a multiple of this (bytes); None for the default.
+        offset: where it must lie (pinned), or None.
+        group: buffers of the same group get the same offset, and may share
+            addresses while both live (aliases); None for no group.
+        gaps: half-open times `(start, end)` within the lifetime in which the
+            contents are dead and the addresses may be used by others.
+
+    >>> Buffer("x", 0, 4, 1024)
+    Buffer('x', [0, 4), 1024 B)
+    """
+
+    id: Any
+    start: int
+    end: int
+    size: int
+    alignment: int | None = None
+    offset: int | None = None
+    group: Any = None
+    gaps: tuple[tuple[int, int], ...] = ()
+
+    def __repr__(self) -> str:
+        extra = "".join(
+            f", {name}={value!r}"
+            for name, value in (
+                ("alignment", self.alignment),
+                ("offset", self.offset),
+                ("group", self.group),
+                ("gaps", self.gaps or None),
+            )
+            if value is not None
+        )
+        span = f"[{self.start}, {self.end})"
+        return f"Buffer({self.id!r}, {span}, {self.size} B{extra})"
+
+    def pieces(self) -> list[tuple[int, int]]:
+        """The times `[start, end)` in which the contents are alive."""
+        pieces, at = [], self.start
+        for start, end in sorted(self.gaps):
+            if at < start:
+                pieces.append((at, min(start, self.end)))
+            at = max(at, end)
+        if at < self.end:
+            pieces.append((at, self.end))
+        return [(start, end) for start, end in pieces if start < end]
+
+
+_FIELDS = ("id", "start", "end", "size", "alignment", "offset", "group", "gaps")
+_SYNONYMS = {"lower": "start", "upper": "end", "buffer": "id", "name": "id"}
+
+
+def _integer(value: Any, what: str, where: str) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise PackingError(
+            f"{what} must be a whole number, got {value!r}", where=where
+        ) from None
+    if abs(number) >= LIMIT:
+        raise PackingError(f"{what} is out of range: {number}", where=where)
+    return number
+
+
+def _from_mapping(row: Mapping[str, Any], where: str) -> Buffer:
+    fields = {_SYNONYMS.get(key, key): value for key, value in row.items()}
+    missing = [name for name in _FIELDS[:4] if name not in fields]
+    if missing:
+        raise PackingError(f"a row lacks {', '.join(missing)}", where=where)
+    return Buffer(**{name: fields[name] for name in _FIELDS if name in fields})
+
+
+def _from_row(row: Any, where: str) -> Buffer:
+    if isinstance(row, Buffer):
+        return row
+    if isinstance(row, Mapping):
+        return _from_mapping(row, where)
+    if not isinstance(row, Sequence) or isinstance(row, (str, bytes)):
+        raise PackingError(f"cannot read {row!r} as a buffer", where=where)
+    if not 4 <= len(row) <= 6:
+        raise PackingError(
+            f"a row has {len(row)} fields",
+            where=where,
+            hint="(id, start, end, size[, alignment][, offset])",
+        )
+    return Buffer(*row)
+
+
+def _checked(buffer: Buffer, where: str) -> Buffer:
+    start = _integer(buffer.start, "start", where)
+    end = _integer(buffer.end, "end", where)
+    size = _integer(buffer.size, "size", where)
+    if end < start:
+        raise PackingError(f"end {end} is before start {start}", where=where)
+    if size < 0:
+        raise PackingError(f"size {size} is negative", where=where)
+    alignment = buffer.alignment
+    if alignment is not None:
+        alignment = _integer(alignment, "alignment", where)
+        if alignment <= 0:
+            raise PackingError(f"alignment {alignment} is not positive", where=where)
+    offset = buffer.offset
+    if offset is not None:
+        offset = _integer(offset, "offset", where)
+        if offset < 0:
+            raise PackingError(f"offset {offset} is negative", where=where)
+        if alignment is not None and offset % alignment:
+            raise PackingError(
+                f"pinned offset {offset} is not a multiple of alignment {alignment}",
+                where=where,
+            )
+    gaps = tuple(
+        (_integer(gap[0], "gap start", where), _integer(gap[1], "gap end", where))
+        for gap in buffer.gaps
+    )
+    for gap in gaps:
+        if not start <= gap[0] <= gap[1] <= end:
+            raise PackingError(f"gap {gap} is not within the lifetime", where=where)
+    return replace(
+        buffer,
+        start=start,
+        end=end,
+        size=size,
+        alignment=alignment,
+        offset=offset,
+        gaps=gaps,
+    )
+
+
+def read_buffers(rows: Iterable[Any]) -> list[Buffer]:
+    """Checked buffers from rows, mappings or `Buffer`s.
+
+    Raises:
+        PackingError: a row cannot be read or contradicts itself, or an id repeats.
+
+    >>> read_buffers([("x", 0, 2, 64), {"id": "y", "lower": 1, "upper": 3, "size": 8}])
+    [Buffer('x', [0, 2), 64 B), Buffer('y', [1, 3), 8 B)]
+    """
+    buffers, seen = [], set()
+    for number, row in enumerate(rows):
+        buffer = _from_row(row, f"row {number}")
+        where = f"row {number} (buffer {buffer.id!r})"
+        buffer = _checked(buffer, where)
+        try:
+            repeated = buffer.id in seen
+            seen.add(buffer.id)
+        except TypeError:
+            raise PackingError("the id is not hashable", where=where) from None
+        if repeated:
+            raise PackingError("the id is used twice", where=where)
+        buffers.append(buffer)
+    return buffers

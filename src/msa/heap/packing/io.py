@@ -1,0 +1,249 @@
+"""Buffers and plans as files: minimalloc CSV, plain CSV, JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from msa.errors import FileFormatError, PackingError
+from msa.heap.packing.buffer import Buffer, read_buffers
+from msa.heap.packing.instance import Reservation
+from msa.heap.packing.plan import HeapPlan
+
+_NUMBERS = ("start", "end", "size", "alignment", "offset")
+_HEADS = {
+    "id": "id",
+    "buffer": "id",
+    "name": "id",
+    "lower": "start",
+    "start": "start",
+    "begin": "start",
+    "upper": "end",
+    "end": "end",
+    "size": "size",
+    "bytes": "size",
+    "alignment": "alignment",
+    "offset": "offset",
+    "group": "group",
+    "gaps": "gaps",
+}
+
+
+def load_csv(path: str | Path) -> list[Buffer]:
+    """Buffers of a CSV file; see `parse_csv`.
+
+    Raises:
+        FileFormatError: the file cannot be read as such.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileFormatError(f"cannot read {path}: {error}") from None
+    return parse_csv(text, name=str(path))
+
+
+def parse_csv(text: str, *, name: str = "csv") -> list[Buffer]:
+    """Buffers from CSV text with a head line.
+
+    Columns, in any order: `id`, `lower` or `start`, `upper` or `end`, `size`, and
+    optionally `alignment`, `offset` (pins), `group`, `gaps` (minimalloc's form:
+    `3-5 8-9`, half-open). A column `offset` in which every row has a value is a
+    solution, as minimalloc writes it, and pins nothing. Without a head line the
+    columns are `id,start,end,size`. Empty lines are skipped.
+
+    Raises:
+        FileFormatError: with the line.
+
+    >>> parse_csv("id,lower,upper,size\\nx,0,2,64\\n")
+    [Buffer('x', [0, 2), 64 B)]
+    """
+    lines = [
+        (number, row)
+        for number, row in enumerate(csv.reader(io.StringIO(text)), 1)
+        if any(cell.strip() for cell in row)
+    ]
+    if not lines:
+        return []
+    first = [cell.strip().lower() for cell in lines[0][1]]
+    if "size" in first or "bytes" in first:
+        columns = [_HEADS.get(head, "") for head in first]
+        lines = lines[1:]
+    else:
+        columns = ["id", "start", "end", "size"]
+    missing = [c for c in ("id", "start", "end", "size") if c not in columns]
+    if missing:
+        raise FileFormatError(
+            f"no column {', '.join(missing)}",
+            where=f"{name}:1",
+            hint="a head line such as id,lower,upper,size",
+        )
+    rows = [_csv_row(columns, row, f"{name}:{number}") for number, row in lines]
+    if rows and all(row.get("offset") is not None for row in rows):
+        rows = [row | {"offset": None} for row in rows]
+    try:
+        return read_buffers(rows)
+    except PackingError as error:
+        raise FileFormatError(error.message, where=f"{name}, {error.where}") from None
+
+
+def _csv_row(columns: list[str], cells: list[str], where: str) -> dict[str, Any]:
+    if len(cells) > len(columns):
+        raise FileFormatError(
+            f"{len(cells)} cells for {len(columns)} columns", where=where
+        )
+    row: dict[str, Any] = {}
+    for column, cell in zip(columns, cells, strict=False):
+        text = cell.strip()
+        if not column or (not text and column not in ("id", *_NUMBERS[:3])):
+            continue
+        if column in _NUMBERS:
+            try:
+                row[column] = int(text)
+            except ValueError:
+                raise FileFormatError(
+                    f"{column} must be a whole number, got {text!r}", where=where
+                ) from None
+        elif column == "gaps":
+            row[column] = _gaps(text, where)
+        else:
+            row[column] = text
+    return row
+
+
+def _gaps(text: str, where: str) -> tuple[tuple[int, int], ...]:
+    gaps = []
+    for part in text.split():
+        # minimalloc may add a window ("3-5@0:8"); only whole gaps are meant here.
+        low, dash, high = part.partition("-")
+        if not (dash and low.isdigit() and high.isdigit()):
+            raise FileFormatError(f"cannot read gap {part!r}", where=where)
+        gaps.append((int(low), int(high)))
+    return tuple(gaps)
+
+
+def buffers_to_csv(buffers: Iterable[Buffer]) -> str:
+    """Buffers as CSV; `parse_csv` reads the same buffers back (ids as text)."""
+    return _csv_text([(buffer, buffer.offset) for buffer in buffers], solution=False)
+
+
+def plan_to_csv(plan: HeapPlan) -> str:
+    """The plan's buffers with their offsets, in minimalloc's solution form."""
+    rows = list(zip(plan.buffers, plan.offsets, strict=True))
+    return _csv_text(rows, solution=True)
+
+
+def _csv_text(rows: Sequence[tuple[Buffer, int | None]], *, solution: bool) -> str:
+    head = ["id", "lower", "upper", "size"]
+    optional = [
+        field
+        for field in ("alignment", "group", "gaps")
+        if any(getattr(buffer, field) not in (None, ()) for buffer, _ in rows)
+    ]
+    if solution or any(offset is not None for _, offset in rows):
+        optional.append("offset")
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(head + optional)
+    for buffer, offset in rows:
+        cells = {
+            "alignment": buffer.alignment,
+            "group": buffer.group,
+            "gaps": " ".join(f"{low}-{high}" for low, high in buffer.gaps),
+            "offset": offset,
+        }
+        row: list[Any] = [buffer.id, buffer.start, buffer.end, buffer.size]
+        writer.writerow(row + [cells[field] for field in optional])
+    return out.getvalue()
+
+
+def buffers_from_json(text: str) -> list[Buffer]:
+    """Buffers from a JSON list of objects (or of `[id, start, end, size, …]`).
+
+    An object may also carry the list under `"buffers"`.
+
+    Raises:
+        FileFormatError: not JSON, or not such a list.
+    """
+    data = _json(text)
+    if isinstance(data, dict):
+        data = data.get("buffers")
+    if not isinstance(data, list):
+        raise FileFormatError("JSON has no list of buffers")
+    try:
+        return read_buffers(_with_tuples(row) for row in data)
+    except PackingError as error:
+        raise FileFormatError(error.message, where=error.where) from None
+
+
+def _with_tuples(row: Any) -> Any:
+    if isinstance(row, dict) and isinstance(row.get("gaps"), list):
+        return row | {"gaps": tuple(tuple(gap) for gap in row["gaps"])}
+    return row
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise FileFormatError(f"not JSON: {error}") from None
+
+
+def plan_to_json(plan: HeapPlan) -> str:
+    """The plan as JSON text."""
+    skipped: tuple[Any, ...] = (None, ())
+    buffers = [
+        {key: value for key, value in asdict(buffer).items() if value not in skipped}
+        for buffer in plan.buffers
+    ]
+    data = {
+        "height": plan.height,
+        "lower_bound": plan.lower_bound,
+        "optimal": plan.optimal,
+        "capacity": plan.capacity,
+        "alignment": plan.alignment,
+        "method": plan.method,
+        "reserved": [asdict(hold) for hold in plan.reserved],
+        "buffers": buffers,
+        "offsets": list(plan.offsets),
+    }
+    return json.dumps(data, default=str)
+
+
+def plan_from_json(text: str) -> HeapPlan:
+    """The inverse of `plan_to_json`."""
+    data = _json(text)
+    buffers = buffers_from_json(text)
+    try:
+        offsets = [int(offset) for offset in data["offsets"]]
+        return HeapPlan(
+            tuple(buffers),
+            tuple(offsets),
+            height=int(data["height"]),
+            lower_bound=int(data["lower_bound"]),
+            optimal=bool(data["optimal"]),
+            capacity=None if data["capacity"] is None else int(data["capacity"]),
+            alignment=int(data["alignment"]),
+            reserved=tuple(Reservation(**hold) for hold in data["reserved"]),
+            method=str(data["method"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise FileFormatError(f"not a plan: {error!r}") from None
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file so that it is never seen half-written."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as out:
+            out.write(text)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

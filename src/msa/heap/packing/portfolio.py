@@ -1,0 +1,235 @@
+"""`pack`: which method runs on what, and when to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from msa.errors import CapacityError, OptionsError, PackingError, PlanError
+from msa.heap.packing.bounds import Bound, lower_bound
+from msa.heap.packing.buffer import Buffer, read_buffers
+from msa.heap.packing.instance import Instance, Reservation, build_instance
+from msa.heap.packing.plan import HeapPlan
+from msa.heap.packing.sections import Sections, compute_sections
+from msa.heap.packing.solve import Solution, solve
+from msa.heap.packing.verify import verify_disjoint
+from msa.units import format_bytes
+
+#: Search nodes (see `pack`); the hard public instances need a tenth of it.
+DEFAULT_EFFORT: Final = 60_000
+
+
+def pack(
+    buffers: Iterable[Any] | str | Path,
+    *,
+    capacity: int | None = None,
+    alignment: int = 1,
+    effort: int = DEFAULT_EFFORT,
+    seed: int = 0,
+    reserved: Sequence[Reservation | tuple[int, ...]] = (),
+) -> HeapPlan:
+    """Offsets for buffers with lifetimes, as low as `effort` allows.
+
+    Fast heuristics run first; a search follows for the parts of time in which they
+    miss the lower bound. Without a capacity the height is minimised; with one the
+    search stops as soon as the plan fits.
+
+    Args:
+        buffers: rows `(id, start, end, size[, alignment][, offset])` (bytes,
+            half-open times, `offset` pins), mappings with these keys, `Buffer`s, or
+            the path of a CSV file with a head line (minimalloc's form).
+        capacity: bytes available, or None to minimise.
+        alignment: of the buffers that state none (bytes).
+        effort: how many nodes the search may look at; 0 for heuristics alone. A
+            count, not a time: the answer is the same on every machine.
+        seed: of the search; plans differ, guarantees do not.
+        reserved: ranges that no buffer may use: `Reservation`s or
+            `(offset, size[, start, end])`.
+
+    Returns:
+        A plan in the order of the input; `plan.optimal` only with a proof.
+
+    Raises:
+        CapacityError: the buffers do not fit; with the crowded step and its live set.
+        PackingError: buffers are malformed or contradict each other.
+        OptionsError: capacity, alignment or effort out of range.
+
+    Heuristics are about O(n log n) for n buffers as long as the number of live
+    ones stays bounded; above some thousands of buffers only they run.
+
+    >>> plan = pack([("a", 0, 2, 64), ("b", 1, 3, 32), ("c", 2, 4, 64)])
+    >>> plan.height, plan.optimal, plan.as_dict()
+    (96, True, {'a': 32, 'b': 0, 'c': 32})
+    """
+    if alignment <= 0:
+        raise OptionsError(f"alignment must be positive, got {alignment}")
+    if effort < 0:
+        raise OptionsError(f"effort must not be negative, got {effort}")
+    if capacity is not None and capacity < 0:
+        raise OptionsError(f"capacity must not be negative, got {capacity}")
+    rows = _rows(buffers)
+    holds = tuple(_reservation(hold) for hold in reserved)
+    _check_pins(rows, holds)
+    instance = build_instance(rows, alignment=alignment, reserved=holds)
+    sections = compute_sections(instance)
+    bound = lower_bound(instance, sections)
+    if capacity is not None and bound.height > capacity:
+        raise _over_capacity(rows, instance, sections, bound, capacity)
+    unit, scaled = instance.in_units()
+    solution = solve(
+        scaled,
+        goal=-(-bound.height // unit),
+        capacity=None if capacity is None else capacity // unit,
+        effort=effort,
+        seed=seed,
+    )
+    plan = _plan(rows, instance, unit, solution, bound, capacity, alignment, holds)
+    if capacity is not None and plan.height > capacity:
+        raise _not_found(rows, instance, sections, plan, capacity, solution)
+    return plan
+
+
+def _rows(buffers: Iterable[Any] | str | Path) -> list[Buffer]:
+    if isinstance(buffers, (str, Path)):
+        from msa.heap.packing.io import load_csv
+
+        return load_csv(buffers)
+    return read_buffers(buffers)
+
+
+def _reservation(hold: Reservation | tuple[int, ...]) -> Reservation:
+    if not isinstance(hold, Reservation):
+        if len(hold) not in (2, 4):
+            raise PackingError(
+                f"cannot read reservation {hold!r}",
+                hint="(offset, size) or (offset, size, start, end)",
+            )
+        hold = Reservation(*hold)
+    if hold.offset < 0 or hold.size < 0:
+        raise PackingError(f"reservation {hold!r} is out of range")
+    return hold
+
+
+def _check_pins(rows: list[Buffer], holds: tuple[Reservation, ...]) -> None:
+    """Pinned buffers must not overlap each other or a reservation."""
+    pinned = [row for row in rows if row.offset is not None]
+    if not pinned:
+        return
+    try:
+        verify_disjoint(pinned, [row.offset or 0 for row in pinned], holds)
+    except PlanError as error:
+        raise PackingError(
+            f"pinned: {error.message}", where=error.where, hint="move a pin"
+        ) from None
+
+
+def _plan(
+    rows: list[Buffer],
+    instance: Instance,
+    unit: int,
+    solution: Solution,
+    bound: Bound,
+    capacity: int | None,
+    alignment: int,
+    holds: tuple[Reservation, ...],
+) -> HeapPlan:
+    by_item = solution.offsets * unit
+    placed = np.where(instance.item_of >= 0, by_item[instance.item_of], 0).tolist()
+    for index in np.flatnonzero(instance.item_of < 0).tolist():
+        placed[index] = rows[index].offset or 0
+    plan = HeapPlan.of(
+        rows,
+        placed,
+        lower_bound=bound.height,
+        optimal=False,
+        capacity=capacity,
+        alignment=alignment,
+        reserved=holds,
+        method=solution.method,
+    )
+    proved = plan.height if solution.proved else bound.height
+    return HeapPlan.of(
+        rows,
+        placed,
+        lower_bound=proved,
+        optimal=proved == plan.height,
+        capacity=capacity,
+        alignment=alignment,
+        reserved=holds,
+        method=solution.method,
+    )
+
+
+def _live_set(
+    rows: list[Buffer], instance: Instance, sections: Sections, section: int
+) -> list[tuple[str, int]]:
+    """`(id, bytes)` of what lives in a section, largest first."""
+    pieces = (sections.low <= section) & (section < sections.high)
+    live = set(instance.piece_item[pieces].tolist())
+    members = [
+        (str(row.id), row.size)
+        for row, item in zip(rows, instance.item_of.tolist(), strict=True)
+        if item in live and row.start <= int(sections.time[section]) < row.end
+    ]
+    return sorted(members, key=lambda member: (-member[1], member[0]))
+
+
+def _over_capacity(
+    rows: list[Buffer],
+    instance: Instance,
+    sections: Sections,
+    bound: Bound,
+    capacity: int,
+) -> CapacityError:
+    step, live = -1, []
+    if bound.section >= 0:
+        step = int(sections.time[bound.section])
+        live = _live_set(rows, instance, sections, bound.section)
+        what = f"{len(live)} buffers that live together need {bound.height} B"
+    else:
+        top = max(
+            (r for r in rows if r.offset is not None),
+            key=lambda row: (row.offset or 0) + row.size,
+        )
+        step, live = top.start, [(str(top.id), top.size)]
+        what = f"pinned buffer {top.id!r} ends at {bound.height} B"
+    largest = ", ".join(f"{name} {format_bytes(size)}" for name, size in live[:4])
+    return CapacityError(
+        f"{what}, capacity is {capacity} B ({bound.height - capacity} B over); "
+        f"largest: {largest}",
+        step=step,
+        needed=bound.height,
+        capacity=capacity,
+        live=live,
+        where=f"time {step}",
+        hint="shorten lifetimes, split or recompute the largest, raise the capacity",
+    )
+
+
+def _not_found(
+    rows: list[Buffer],
+    instance: Instance,
+    sections: Sections,
+    plan: HeapPlan,
+    capacity: int,
+    solution: Solution,
+) -> CapacityError:
+    section = int(sections.load.argmax())
+    step = int(sections.time[section])
+    found = "is impossible" if solution.refuted else "was not found"
+    hint = "raise the capacity, or shorten lifetimes at the crowded step"
+    if not solution.refuted:
+        hint = f"a higher effort or another seed; {hint}"
+    return CapacityError(
+        f"a packing into {capacity} B {found}; the best needs {plan.height} B, "
+        f"the lower bound is {plan.lower_bound} B",
+        step=step,
+        needed=plan.height,
+        capacity=capacity,
+        live=_live_set(rows, instance, sections, section),
+        where=f"time {step}",
+        hint=hint,
+    )
