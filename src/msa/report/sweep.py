@@ -1,0 +1,292 @@
+"""Plan modules on many targets: the curve from capacity to modelled time."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import hashlib
+import io
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msa.assignment import Options, assign
+from msa.errors import FileFormatError, MsaError, OptionsError
+from msa.hlo import Module, load, parse
+from msa.report.tables import format_table
+from msa.target import Target
+from msa.units import format_bytes, format_seconds
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Progress = Callable[[str, int, int], None]
+Modules = Mapping[str, "Module | str | Path"] | Iterable["Module | str | Path"]
+
+
+@dataclass(frozen=True, slots=True)
+class SweepRow:
+    """One plan of a sweep; times in seconds, sizes in bytes.
+
+    `error` is empty for a plan that was made, else the reason why there is none.
+    """
+
+    module: str
+    target: str
+    alternate_memory_bytes: int
+    before_seconds: float = 0.0
+    after_seconds: float = 0.0
+    lower_bound_seconds: float = 0.0
+    copy_stall_seconds: float = 0.0
+    alternate_peak_bytes: int = 0
+    copies: int = 0
+    speedup: float = 1.0
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SweepResult:
+    """Rows of a sweep in the order modules × targets."""
+
+    rows: tuple[SweepRow, ...]
+
+    def curve(self, module: str, target: str) -> list[SweepRow]:
+        """Plans of one module on one machine by growing capacity."""
+        mine = [
+            row
+            for row in self.rows
+            if (row.module, row.target) == (module, target) and not row.error
+        ]
+        return sorted(mine, key=lambda row: row.alternate_memory_bytes)
+
+    def knee(self, module: str, target: str) -> SweepRow | None:
+        """The capacity after which more memory stops paying.
+
+        The point of the curve (capacity on a logarithmic axis, time) that lies
+        farthest below the straight line between its ends; None for fewer than
+        three points or a curve that never falls.
+        """
+        curve = self.curve(module, target)
+        sizes = [max(1, row.alternate_memory_bytes).bit_length() for row in curve]
+        if len(curve) < 3 or sizes[0] == sizes[-1]:
+            return None
+        first, last = curve[0].after_seconds, curve[-1].after_seconds
+        best, depth = None, 0.0
+        for size, row in zip(sizes, curve, strict=True):
+            share = (size - sizes[0]) / (sizes[-1] - sizes[0])
+            below = first + (last - first) * share - row.after_seconds
+            if below > depth:
+                best, depth = row, below
+        return best
+
+    def table(self) -> str:
+        """A table for people; `*` marks the knee of each curve."""
+        knees = {
+            id(self.knee(module, target))
+            for module, target in {(row.module, row.target) for row in self.rows}
+        }
+        body = []
+        for row in self.rows:
+            size = format_bytes(row.alternate_memory_bytes)
+            mark = "*" if id(row) in knees else ""
+            start = (row.module, row.target, size + mark)
+            if row.error:
+                body.append((*start, "", "", "", "", row.error))
+                continue
+            body.append(
+                (
+                    *start,
+                    format_seconds(row.before_seconds),
+                    format_seconds(row.after_seconds),
+                    f"{row.speedup:.2f}",
+                    format_seconds(row.lower_bound_seconds),
+                    str(row.copies),
+                )
+            )
+        head = ("module", "target", "fast memory", "before", "after", "×", "bound")
+        return format_table((*head, "copies"), body, right={3, 4, 5, 6, 7})
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """Rows as CSV with a header; also written to `path` when given."""
+        out = io.StringIO()
+        names = [field.name for field in fields(SweepRow)]
+        writer = csv.DictWriter(out, names, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(asdict(row) for row in self.rows)
+        text = out.getvalue()
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
+
+    def plot(self) -> Figure:
+        """Curves with matplotlib (extra `viz`), knees marked."""
+        from msa.report.plots import plot_sweep
+
+        return plot_sweep(self)
+
+    def __str__(self) -> str:
+        return self.table()
+
+
+def sweep(
+    modules: Modules,
+    targets: Iterable[Target | str],
+    options: Options | None = None,
+    *,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+    journal: str | Path | None = None,
+) -> SweepResult:
+    """Plan every module on every target.
+
+    Parameters:
+        modules: modules or paths, or a mapping from names to them.
+        targets: machines or preset names.
+        options: planning options for all plans.
+        executor: any `concurrent.futures.Executor`; a process pool by default. Work
+            is sent as text, so remote executors (Dask's) need no shared files.
+        progress: called as `(stage, done, total)` after each plan.
+        journal: file that keeps finished rows; a second call with the same journal
+            goes on where an interrupted one stopped.
+
+    A plan that fails with a typed error becomes a row with `error` set.
+    """
+    options = Options() if options is None else options
+    machines = [Target.preset(t) if isinstance(t, str) else t for t in targets]
+    texts = _texts(modules)
+    if not texts or not machines:
+        raise OptionsError("a sweep needs at least one module and one target")
+    jobs = [(name, text, t) for name, text in texts.items() for t in machines]
+    keys = [_key(text, target, options) for _, text, target in jobs]
+    finished = _read_journal(journal)
+    todo = [i for i, key in enumerate(keys) if key not in finished]
+    if executor is not None:
+        _run(jobs, keys, todo, options, finished, executor, progress, journal)
+    elif len(todo) == 1 or (os.cpu_count() or 1) == 1:
+        for count, i in enumerate(todo):
+            _keep(finished, keys[i], plan_row(*jobs[i], options), journal)
+            if progress is not None:
+                progress("sweep", count + 1, len(todo))
+    elif todo:
+        with ProcessPoolExecutor() as pool:
+            _run(jobs, keys, todo, options, finished, pool, progress, journal)
+    return SweepResult(tuple(finished[key] for key in keys))
+
+
+def plan_row(name: str, text: str, target: Target, options: Options) -> SweepRow:
+    """Plan one module on one target: the unit of work sent to an executor."""
+    start = SweepRow(name, target.name, target.alternate_memory_bytes)
+    try:
+        plan = assign(_parsed(text), target, options)
+        plan.verify()
+    except MsaError as error:
+        return SweepRow(*_place(start), error=f"{type(error).__name__}: {error}")
+    estimate = plan.estimate
+    return SweepRow(
+        *_place(start),
+        before_seconds=estimate.before_seconds,
+        after_seconds=estimate.after_seconds,
+        lower_bound_seconds=estimate.lower_bound_seconds,
+        copy_stall_seconds=estimate.copy_stall_seconds,
+        alternate_peak_bytes=plan.alternate_peak_bytes,
+        copies=len(plan.copies),
+        speedup=estimate.speedup,
+    )
+
+
+def _place(row: SweepRow) -> tuple[str, str, int]:
+    return row.module, row.target, row.alternate_memory_bytes
+
+
+@functools.lru_cache(maxsize=2)
+def _parsed(text: str) -> Module:
+    """A worker plans the same module on several targets: parse and analyse once."""
+    return parse(text)
+
+
+def _texts(modules: Modules) -> dict[str, str]:
+    named: list[tuple[str, Module | str | Path]]
+    if isinstance(modules, Mapping):
+        named = list(modules.items())
+    elif isinstance(modules, (Module, str, Path)):
+        raise OptionsError("modules must be a sequence or a mapping", hint="[module]")
+    else:
+        named = [
+            (m.name if isinstance(m, Module) else Path(m).name, m) for m in modules
+        ]
+    texts: dict[str, str] = {}
+    for name, module in named:
+        if name in texts:
+            raise OptionsError(
+                f"two modules are named {name!r}", hint="give a mapping name → module"
+            )
+        loaded = module if isinstance(module, Module) else load(module)
+        texts[name] = loaded.to_text()
+    return texts
+
+
+def _run(
+    jobs: Sequence[tuple[str, str, Target]],
+    keys: Sequence[str],
+    todo: Sequence[int],
+    options: Options,
+    finished: dict[str, SweepRow],
+    executor: Executor,
+    progress: Progress | None,
+    journal: str | Path | None,
+) -> None:
+    futures: dict[Future[SweepRow], int] = {
+        executor.submit(plan_row, *jobs[i], options): i for i in todo
+    }
+    try:
+        for count, future in enumerate(_completed(futures)):
+            _keep(finished, keys[futures[future]], future.result(), journal)
+            if progress is not None:
+                progress("sweep", count + 1, len(todo))
+    except BaseException:
+        for future in futures:
+            future.cancel()
+        raise
+
+
+def _completed(futures: Mapping[Future[SweepRow], int]) -> Iterable[Future[SweepRow]]:
+    """Futures as they finish; other kinds of futures in order of submission."""
+    if all(isinstance(future, Future) for future in futures):
+        return as_completed(futures)
+    return list(futures)
+
+
+def _keep(
+    finished: dict[str, SweepRow], key: str, row: SweepRow, journal: str | Path | None
+) -> None:
+    finished[key] = row
+    if journal is not None:
+        with Path(journal).open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps({"key": key, "row": asdict(row)}) + "\n")
+
+
+def _read_journal(journal: str | Path | None) -> dict[str, SweepRow]:
+    finished: dict[str, SweepRow] = {}
+    if journal is None or not Path(journal).exists():
+        return finished
+    lines = Path(journal).read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(lines, 1):
+        try:
+            entry: dict[str, Any] = json.loads(line)
+            finished[entry["key"]] = SweepRow(**entry["row"])
+        except (ValueError, KeyError, TypeError) as error:
+            if number == len(lines):
+                break  # the run was stopped while it wrote its last line
+            raise FileFormatError(
+                f"not a sweep journal: {error}", where=f"{journal}:{number}"
+            ) from error
+    return finished
+
+
+def _key(text: str, target: Target, options: Options) -> str:
+    parts = (text, json.dumps(target.to_dict(), sort_keys=True), repr(options))
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
