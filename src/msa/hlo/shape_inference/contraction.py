@@ -115,9 +115,7 @@ def _ragged_dot(op: Operation) -> Shape:
     if ragged[0] in dot.lhs_contract:
         result = dot.result(kind, lhs, rhs)
         count = sizes.dimensions[-1] if sizes.dimensions else 1
-        return row_major(
-            kind, (count, *result.dimensions), (False, *flags(result))
-        )
+        return row_major(kind, (count, *result.dimensions), (False, *flags(result)))
     left = dot.free(len(lhs.dimensions), dot.lhs_batch, dot.lhs_contract)
     right = dot.free(len(rhs.dimensions), dot.rhs_batch, dot.rhs_contract, groups)
     dims = [lhs.dimensions[d] for d in (*dot.lhs_batch, *left)]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 
-def _rows(counts: tuple[int, int | None], names: str) -> dict[str, tuple[int, int | None]]:
+def _rows(
+    counts: tuple[int, int | None], names: str
+) -> dict[str, tuple[int, int | None]]:
     return dict.fromkeys(names.split(), counts)
 
 

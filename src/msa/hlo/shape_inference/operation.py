@@ -253,9 +253,7 @@ def resized(
     shape: Shape, dimensions: Sequence[int], dynamic: Sequence[bool] = ()
 ) -> Shape:
     """The same array with other sizes, type and layout kept."""
-    return Shape(
-        shape.element_type, tuple(dimensions), tuple(dynamic), shape.layout
-    )
+    return Shape(shape.element_type, tuple(dimensions), tuple(dynamic), shape.layout)
 
 
 def is_dynamic(shape: Shape, dimension: int) -> bool:

@@ -206,9 +206,7 @@ def _scan(op: Operation) -> Shape | None:
             dims = shape.dimensions
             if axis > len(dims):
                 op.fail(f"output {dims_text(shape)} cannot gain dimension {axis}")
-            shape = row_major(
-                shape.element_type, (*dims[:axis], length, *dims[axis:])
-            )
+            shape = row_major(shape.element_type, (*dims[:axis], length, *dims[axis:]))
         out.append(shape)
     return Shape.tuple_of(*out) if body.result.is_tuple else out[0]
 
@@ -248,9 +246,7 @@ def _batch_norm_operands(
             op.fail(
                 f"operand {number} must have {size} features, got {dims_text(shape)}"
             )
-    statistics = row_major(
-        operand.element_type, (size,), (flags(operand)[feature],)
-    )
+    statistics = row_major(operand.element_type, (size,), (flags(operand)[feature],))
     return operand, statistics
 
 

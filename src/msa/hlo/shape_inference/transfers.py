@@ -18,7 +18,6 @@ from msa.hlo.shape_inference.operation import (
 )
 
 
-
 def is_unbound(shape: Shape) -> bool:
     """Whether an operand or result slot of an async operation is not yet bound."""
     return shape.is_tuple and not shape.children
@@ -89,9 +88,7 @@ def _copy_start(op: Operation) -> Shape:
     if stated is None:
         return Shape.tuple_of(source, source, row_major(U32, ()))
     if not stated.is_tuple or len(stated.children) != 3:
-        op.fail(
-            f"gives (destination, source, context), not {dims_text(stated)}"
-        )
+        op.fail(f"gives (destination, source, context), not {dims_text(stated)}")
     destination, echoed, context = stated.children
     for shape in (destination, echoed):
         if not compatible(shape, source):

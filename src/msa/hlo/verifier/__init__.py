@@ -1,0 +1,65 @@
+"""The verifier: every rule that a module breaks, in one report.
+
+Source of the rules: `xla/service/hlo_verifier.cc`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msa.errors import HloVerifyError
+from msa.hlo.verifier.asynchronous import check_async_operations
+from msa.hlo.verifier.calls import check_calls
+from msa.hlo.verifier.computations import check_computation
+from msa.hlo.verifier.configuration import check_configuration
+from msa.hlo.verifier.instructions import InstructionChecker
+from msa.hlo.verifier.report import Report
+from msa.hlo.verifier.scheduling import check_schedule
+
+if TYPE_CHECKING:
+    from msa.hlo.module import Module
+
+__all__ = ["find_violations", "verify"]
+
+
+def verify(module: Module) -> None:
+    """Check a module against the rules of the IR; linear in its size.
+
+    Checked are operand counts, shapes, element types and dimension numbers of every
+    known opcode, layouts, called computations and the call graph, asynchronous
+    pairs, names, the graph's edges and its acyclicity, parameters and roots, the
+    schedule, aliases and buffer donors, and the entry's layout. Opcodes that the
+    library does not know are passed over.
+
+    Raises:
+        HloVerifyError: the module breaks rules; `violations` lists every one with
+            instruction, computation and source line.
+
+    >>> import msa
+    >>> module = msa.parse('''
+    ... ENTRY main {
+    ...   p = f32[4,8] parameter(0)
+    ...   ROOT n = f32[3,8] negate(p)
+    ... }''', verify=False)
+    >>> find_violations(module)
+    ['line 4: n in main: negate gives f32[4,8], not f32[3,8]']
+    """
+    violations = find_violations(module)
+    if violations:
+        raise HloVerifyError(violations)
+
+
+def find_violations(module: Module) -> list[str]:
+    """What `verify` would complain about, as text; empty for a good module."""
+    report = Report()
+    checker = InstructionChecker(report)
+    pairs, disordered = [], []
+    for computation in module.computations:
+        if not check_computation(report, computation, checker):
+            disordered.append(computation)
+        pairs.extend(checker.take_async_operations())
+    check_calls(report, module)
+    check_async_operations(report, pairs)
+    check_schedule(report, module, disordered)
+    check_configuration(report, module)
+    return report.violations
