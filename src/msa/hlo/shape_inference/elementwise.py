@@ -214,18 +214,21 @@ def _reduce_precision(op: Operation) -> Shape:
     return shape
 
 
+_ANALYTIC_OPCODES: Final = (
+    "acos acosh asin asinh atanh cosine cosh exponential exponential-minus-one log "
+    "log-plus-one logistic rsqrt sine sinh sqrt tan tanh"
+)
+_NUMERIC_OPCODES: Final = (
+    "divide power remainder subtract shift-left shift-right-arithmetic "
+    "shift-right-logical"
+)
+
 RULES: Final[dict[str, Rule]] = {
     **dict.fromkeys(
         ("round-nearest-afz", "round-nearest-even", "ceil", "floor", "erf", "cbrt"),
         _FLOATING,
     ),
-    **dict.fromkeys(
-        (
-            "acos acosh asin asinh atanh cosine cosh exponential exponential-minus-one "
-            "log log-plus-one logistic rsqrt sine sinh sqrt tan tanh"
-        ).split(),
-        _ANALYTIC,
-    ),
+    **dict.fromkeys(_ANALYTIC_OPCODES.split(), _ANALYTIC),
     "abs": _unary("signed", "float", "complex", result=_component),
     "real": _unary("float", "complex", result=_component),
     "imag": _unary("float", "complex", result=_component),
@@ -236,13 +239,7 @@ RULES: Final[dict[str, Rule]] = {
     "popcnt": _BITS,
     "is-finite": _unary("float", result=_predicate),
     **dict.fromkeys(("add", "maximum", "minimum", "mulhi", "multiply"), _ANY_PAIR),
-    **dict.fromkeys(
-        (
-            "divide power remainder subtract shift-left shift-right-arithmetic "
-            "shift-right-logical"
-        ).split(),
-        _NUMERIC_PAIR,
-    ),
+    **dict.fromkeys(_NUMERIC_OPCODES.split(), _NUMERIC_PAIR),
     "atan2": _binary("float", "complex"),
     **dict.fromkeys(("and", "or", "xor"), _BIT_PAIR),
     "compare": _compare,

@@ -172,7 +172,7 @@ def dims_text(shape: Shape) -> str:
 
 def same_size(a: int, b: int) -> bool:
     """Whether two dimensions agree; an unbounded one agrees with any."""
-    return a == b or a == UNBOUNDED or b == UNBOUNDED
+    return a == b or UNBOUNDED in (a, b)
 
 
 def same_dims(a: Sequence[int], b: Sequence[int]) -> bool:

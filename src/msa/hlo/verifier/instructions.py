@@ -28,26 +28,26 @@ from msa.hlo.verifier.report import Report
 
 _shape_of: Final = attrgetter("shape")
 
-ASYNC_OPCODES: Final = frozenset(
-    (
-        "async-start async-update async-done copy-start copy-done all-gather-start "
-        "all-gather-done all-reduce-start all-reduce-done collective-permute-start "
-        "collective-permute-done send send-done recv recv-done"
-    ).split()
+_ASYNC: Final = (
+    "async-start async-update async-done copy-start copy-done all-gather-start "
+    "all-gather-done all-reduce-start all-reduce-done collective-permute-start "
+    "collective-permute-done send send-done recv recv-done"
 )
+ASYNC_OPCODES: Final = frozenset(_ASYNC.split())
+"""Opcodes that start, continue or end an asynchronous operation."""
 
 _BROADCASTING: Final = frozenset({"select", "clamp"})
 
-_ELEMENTWISE: Final = frozenset(
-    (
-        "abs acos acosh asin asinh atanh round-nearest-afz round-nearest-even ceil "
-        "count-leading-zeros cosine cosh erf exponential exponential-minus-one floor "
-        "imag is-finite log log-plus-one not negate popcnt real rsqrt logistic sign "
-        "sine sinh sqrt cbrt tan tanh add atan2 compare complex divide maximum minimum "
-        "multiply mulhi power remainder subtract and or xor shift-left "
-        "shift-right-arithmetic shift-right-logical select clamp"
-    ).split()
+# Neither `convert` and its kin nor `copy` count here: their rules say all.
+_COMPUTING: Final = (
+    "abs acos acosh asin asinh atanh round-nearest-afz round-nearest-even ceil "
+    "count-leading-zeros cosine cosh erf exponential exponential-minus-one floor "
+    "imag is-finite log log-plus-one not negate popcnt real rsqrt logistic sign "
+    "sine sinh sqrt cbrt tan tanh add atan2 compare complex divide maximum minimum "
+    "multiply mulhi power remainder subtract and or xor shift-left "
+    "shift-right-arithmetic shift-right-logical select clamp"
 )
+_ELEMENTWISE: Final = frozenset(_COMPUTING.split())
 
 _ONE_PRECISION: Final = _ELEMENTWISE | {
     "concatenate",
@@ -57,23 +57,19 @@ _ONE_PRECISION: Final = _ELEMENTWISE | {
 }
 """Operations whose operands must all have one floating-point type."""
 
-_ANY_PRECISION: Final = frozenset(
-    (
-        "all-reduce all-reduce-start reduce reduce-window map scatter "
-        "select-and-scatter batch-norm-training batch-norm-inference batch-norm-grad "
-        "scan"
-    ).split()
+_LOOSE: Final = (
+    "all-reduce all-reduce-start reduce reduce-window map scatter "
+    "select-and-scatter batch-norm-training batch-norm-inference batch-norm-grad scan"
 )
+_ANY_PRECISION: Final = frozenset(_LOOSE.split())
 """Operations whose result may differ from the rule's in floating-point type."""
 
+_CALLING_ONE: Final = (
+    "call fusion map reduce reduce-window scan scatter sort all-reduce "
+    "all-reduce-start reduce-scatter async-start"
+)
 _CALLED: Final[dict[str, tuple[int, int | None]]] = {
-    **dict.fromkeys(
-        (
-            "call fusion map reduce reduce-window scan scatter sort all-reduce "
-            "all-reduce-start reduce-scatter async-start"
-        ).split(),
-        (1, 1),
-    ),
+    **dict.fromkeys(_CALLING_ONE.split(), (1, 1)),
     "async-update": (0, 1),
     "async-done": (0, 1),
     "while": (2, 2),
