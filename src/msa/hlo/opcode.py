@@ -11,7 +11,7 @@ Source: `xla/hlo/ir/hlo_opcode.h`, `xla/hlo/ir/hlo_instruction.cc`,
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -61,7 +61,7 @@ class OpcodeInfo:
     arity: int
     attributes: Mapping[str, AttributeSpec]
     called: tuple[str, ...] = ()
-    defaults: Mapping[str, Any] = MappingProxyType({})
+    defaults: Mapping[str, Any] = field(default_factory=dict)
     always_printed: frozenset[str] = frozenset()
     shape_required: bool = False
     elementwise: bool = False
