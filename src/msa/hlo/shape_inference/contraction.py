@@ -122,13 +122,15 @@ def _ragged_dot(op: Operation) -> Shape:
     return row_major(kind, dims + [rhs.dimensions[d] for d in right])
 
 
-def _convolution(op: Operation) -> Shape:
+def _convolution(op: Operation) -> Shape | None:
     lhs, rhs = op.array(0), op.array(1)
+    labels = op.attribute("dim_labels")
+    if "?" in str(labels):
+        return op.stated  # dimensions without a part: only the text knows
     if not same_type(lhs.element_type, rhs.element_type) and not (
         lhs.element_type.is_integral and rhs.element_type.is_integral
     ):
         op.fail(f"operands differ in type: {dims_text(lhs)} and {dims_text(rhs)}")
-    labels = op.attribute("dim_labels")
     spatial = len(labels.input_spatial)
     for shape, what in ((lhs, "input"), (rhs, "kernel")):
         if len(shape.dimensions) != spatial + 2:
