@@ -95,9 +95,7 @@ def test_missing_participant_is_named_and_state_is_clean_C9_C12() -> None:  # no
 
     begin = time.monotonic()
     with pytest.raises(RendezvousTimeout) as caught:
-        table.join(
-            "r", 0, 2, sum, 1, participant="a", terminate_timeout=0.1, **options
-        )
+        table.join("r", 0, 2, sum, 1, participant="a", terminate_timeout=0.1, **options)
     assert time.monotonic() - begin < 2
     error = caught.value
     assert (error.arrived, error.expected) == (1, 2)

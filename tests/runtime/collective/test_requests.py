@@ -137,9 +137,7 @@ def test_text_B6() -> None:  # noqa: N802
     assert str(CliqueKey.local(0, 1)) == (
         "devices=2:[0,1]; local_participants=2; communication_id=0; incarnations=[]"
     )
-    assert "devices=100:[0,1,2,3,4,5,6,7...98,99];" in str(
-        CliqueKey.local(*range(100))
-    )
+    assert "devices=100:[0,1,2,3,4,5,6,7...98,99];" in str(CliqueKey.local(*range(100)))
     assert str(CliqueKey((0,), 1, 0, (5, 6))).endswith("incarnations=[5, 6]")
 
 
