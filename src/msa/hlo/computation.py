@@ -5,6 +5,7 @@ Source: `xla/hlo/ir/hlo_computation.h`.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,14 @@ class Computation:
         execution_thread: `main` unless stated.
     """
 
-    __slots__ = ("_parameters", "execution_thread", "instructions", "module", "name", "root")
+    __slots__ = (
+        "_parameters",
+        "execution_thread",
+        "instructions",
+        "module",
+        "name",
+        "root",
+    )
 
     def __init__(self, name: str, execution_thread: str = "main") -> None:
         self.name = name
@@ -56,12 +64,17 @@ class Computation:
             instruction.id = self.module.take_id()
         self.instructions.append(instruction)
         if instruction.opcode == "parameter":
-            self._parameters.append(instruction)
-            if len(self._parameters) > 1:
-                self._parameters.sort(key=lambda p: p.parameter_number)
+            insort(self._parameters, instruction, key=_number)
         if root or self.root is None:
             self.root = instruction
         return instruction
+
+    def append_read(self, instruction: Instruction) -> None:
+        """`add` for the reader, which sets the root and adds to the module later."""
+        instruction.computation = self
+        self.instructions.append(instruction)
+        if instruction.opcode == "parameter":
+            insort(self._parameters, instruction, key=_number)
 
     def create(
         self,
@@ -128,9 +141,7 @@ class Computation:
                 else:
                     visiting.add(top)
                     stack.extend(x for x in reversed(top.operands) if x not in done)
-                    stack.extend(
-                        x for x in top.control_predecessors if x not in done
-                    )
+                    stack.extend(x for x in top.control_predecessors if x not in done)
         return order
 
     def accept_order(
@@ -147,9 +158,7 @@ class Computation:
         state: dict[Instruction, bool] = {}  # False while on the stack
         order: list[Instruction] = []
         starts = [
-            x
-            for x in self.instructions
-            if x.is_dead and not x.control_successors
+            x for x in self.instructions if x.is_dead and not x.control_successors
         ]
         for start in (*starts, self.root):
             if start in state:
@@ -172,6 +181,10 @@ class Computation:
 
     def __repr__(self) -> str:
         return f"<Computation {self.name}: {len(self.instructions)} instructions>"
+
+
+def _number(parameter: Instruction) -> int:
+    return parameter.parameter_number
 
 
 def _children(

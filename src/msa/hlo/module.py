@@ -207,6 +207,14 @@ class Module:
             )
         return self._uniquer.unique(name)
 
+    def effective_entry_layout(self) -> ComputationLayout:
+        """The entry layout, or the entry's own shapes when none is stated."""
+        if self.entry_layout is not None:
+            return self.entry_layout
+        return ComputationLayout(
+            tuple(p.shape for p in self.entry.parameters), self.entry.root.shape
+        )
+
     def clone(self) -> Module:
         """A deep copy that shares nothing mutable with this module; linear."""
         from msa.hlo.clone import clone_module

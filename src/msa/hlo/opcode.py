@@ -130,8 +130,7 @@ _DOT = (
     "sparsity:raw sparsity_config:raw"
 )
 _WINDOWED = (
-    "window:window dim_labels:dim_labels feature_group_count:int "
-    "batch_group_count:int"
+    "window:window dim_labels:dim_labels feature_group_count:int batch_group_count:int"
 )
 _ALL_REDUCE = f"{_COLLECTIVE} use_global_device_ids:bool mode:ignored to_apply!:calls"
 _ALL_GATHER = f"{_COLLECTIVE} dimensions!:ints use_global_device_ids:bool"

@@ -1,0 +1,117 @@
+"""Reading modules from files, dump folders and standard input."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import sys
+from os import PathLike
+from pathlib import Path
+from typing import Final
+
+from msa.errors import FileFormatError, UnsupportedError
+from msa.hlo.module import Module
+from msa.hlo.parser import parse
+
+_DUMP: Final = re.compile(r"module_(\d+)\.(.+?)\.(?:\d+\.)?(.*)\.(?:txt|hlo)(?:\.gz)?$")
+_BEST_LAST: Final = ("before_optimizations", "after_optimizations")
+
+
+def load(
+    path: str | PathLike[str],
+    *,
+    name: str | None = None,
+    verify: bool = True,
+    allow_unknown: bool = False,
+) -> Module:
+    """Read one module.
+
+    Args:
+        path: a text file (`.hlo`, `.txt`, either with `.gz`), a folder of XLA dumps
+            (`module_0003.jit_f.cpu_after_optimizations.txt`), or `-` for standard
+            input.
+        name: in a folder, the name of the module to pick (needed when the dumps are
+            of several modules).
+        verify: check the rules of the IR after reading.
+        allow_unknown: keep unknown opcodes and attributes as opaque ones.
+
+    Raises:
+        FileFormatError: the file is missing, unreadable or not text.
+        HloParseError, HloVerifyError: see `msa.parse`.
+        UnsupportedError: a `.pb` file.
+    """
+    if str(path) == "-":
+        text = sys.stdin.read()
+    else:
+        text = _read(Path(path), name)
+    return parse(text, verify=verify, allow_unknown=allow_unknown)
+
+
+def _read(path: Path, name: str | None) -> str:
+    try:
+        if path.is_dir():
+            path = pick_dump(path, name)
+        if path.suffix == ".pb":
+            raise UnsupportedError(
+                "serialized protos are not read directly",
+                subject=".pb",
+                where=str(path),
+                hint="convert it with msa.integrations.jax (extra 'jax'), or dump text",
+            )
+        data = path.read_bytes()
+        if path.suffix == ".gz" or data[:2] == b"\x1f\x8b":
+            data = gzip.decompress(data)
+        return data.decode()
+    except (OSError, EOFError, UnicodeDecodeError, gzip.zlib.error) as error:
+        raise FileFormatError(
+            f"cannot be read: {error}", where=str(path), hint="is it HLO text?"
+        ) from error
+
+
+def pick_dump(folder: Path, name: str | None = None) -> Path:
+    """The text of the most optimized stage of a module in a folder of dumps.
+
+    Args:
+        folder: where XLA dumped.
+        name: the module's name, or part of it; None when there is only one.
+
+    Raises:
+        FileFormatError: none, or several modules fit.
+    """
+    found: dict[str, list[tuple[int, int, Path]]] = {}
+    for path in sorted(folder.iterdir()):
+        match = _DUMP.match(path.name)
+        if match is None:
+            continue
+        number, module, stage = int(match[1]), match[2], match[3]
+        rank = max(
+            (i for i, word in enumerate(_BEST_LAST, 1) if word in stage), default=0
+        )
+        if "buffer" in stage or "memory-usage" in stage:
+            continue
+        found.setdefault(module, []).append((rank, number, path))
+    if not found:
+        texts = [p for p in sorted(folder.iterdir()) if _is_text(p)]
+        if name is not None:
+            texts = [p for p in texts if name in p.name]
+        if len(texts) == 1:
+            return texts[0]
+        raise FileFormatError(
+            f"{len(texts)} module texts fit in this folder",
+            where=str(folder),
+            hint="name one of: " + ", ".join(p.name for p in texts[:10]),
+        )
+    fitting = [m for m in found if name is None or m == name] or [
+        m for m in found if name is not None and name in m
+    ]
+    if len(fitting) != 1:
+        raise FileFormatError(
+            f"{len(fitting)} modules fit in this folder",
+            where=str(folder),
+            hint="pass name= one of: " + ", ".join(sorted(found)[:10]),
+        )
+    return max(found[fitting[0]])[2]
+
+
+def _is_text(path: Path) -> bool:
+    return path.name.removesuffix(".gz").endswith((".hlo", ".txt"))

@@ -1,0 +1,56 @@
+"""The reader of HLO text.
+
+`cursor` finds tokens, `shapes`, `values` and `groups` read values, `tail` reads the
+attributes of an instruction, `instruction` and `async_sugar` one instruction in any
+form, `lines` the common form fast, `computation`, `header` and `reader` the rest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from msa.hlo.module import Module
+
+
+def parse(text: str, *, verify: bool = True, allow_unknown: bool = False) -> Module:
+    """Read one module of HLO text.
+
+    Args:
+        text: a module, a snippet without header, or a single instruction.
+        verify: check the rules of the IR after reading.
+        allow_unknown: keep unknown opcodes and attributes as opaque ones.
+
+    Raises:
+        HloParseError: with line, column, what was expected and the nearest name.
+        HloVerifyError: listing every rule that is broken.
+
+    Linear in the size of the text.
+
+    >>> module = parse("ENTRY e { p = f32[4] parameter(0) ROOT n = f32[4] negate(p) }")
+    >>> [x.opcode for x in module.entry.instructions]
+    ['parameter', 'negate']
+    """
+    from msa.hlo.parser.reader import read_modules
+
+    module = read_modules(text, allow_unknown=allow_unknown, several=False)[0]
+    if verify:
+        from msa.hlo.verifier import verify as check
+
+        check(module)
+    return module
+
+
+def parse_modules(
+    text: str, *, verify: bool = True, allow_unknown: bool = False
+) -> list[Module]:
+    """Read every module of a text that holds several, one after the other."""
+    from msa.hlo.parser.reader import read_modules
+
+    modules = read_modules(text, allow_unknown=allow_unknown, several=True)
+    if verify:
+        from msa.hlo.verifier import verify as check
+
+        for module in modules:
+            check(module)
+    return modules

@@ -1,0 +1,119 @@
+"""Reading computations: header, instructions, root.
+
+Source: `xla/hlo/parser/hlo_parser.cc`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from msa.hlo.computation import Computation
+from msa.hlo.naming import sanitize_name
+from msa.hlo.parser.cursor import nearest_name
+from msa.hlo.parser.instruction import read_instruction
+from msa.hlo.parser.lines import read_lines
+from msa.hlo.parser.state import ReaderState, Scope, Task, run
+
+_PARAMETERS: Final = re.compile(
+    r"\((?:[^()\"/]++|\((?:[^()\"/]++|\((?:[^()\"/]++|\([^()\"/]*+\))*+\))*+\))*+\)"
+)
+
+
+def read_computation(state: ReaderState) -> tuple[Computation, bool]:
+    """Read one computation; returns it and whether `ENTRY` marks it."""
+    cursor = state.cursor
+    is_entry = cursor.accept_word("ENTRY")
+    at = cursor.skip()
+    name = cursor.name("a computation name")
+    previous = state.places.get(name)
+    if previous is not None:
+        line, column = cursor.place(previous)
+        cursor.fail(
+            f"computation {name} was previously defined here: {line}:{column}", at=at
+        )
+    state.places[name] = at
+    result = None
+    if cursor.looking_at("("):
+        _skip_parameters(state)
+        cursor.expect("->", "after the parameters of a computation")
+        result_at = cursor.skip()
+        result = state.types.read(cursor)
+    computation = run(read_body(state, name), cursor)
+    if result is not None and not result.compatible(computation.root.shape):
+        cursor.fail(
+            f"shape of computation {name}, {result}, is not compatible with that of "
+            f"its root instruction {computation.root.name}, {computation.root.shape}",
+            at=result_at,
+        )
+    while cursor.accept(","):
+        at = cursor.skip()
+        attribute = cursor.attribute_name()
+        if attribute != "execution_thread":
+            cursor.fail(
+                f"unexpected attribute {attribute!r} of a computation",
+                at=at,
+                expected="execution_thread",
+                nearest=nearest_name(attribute, ["execution_thread"]),
+            )
+        computation.execution_thread = cursor.string()
+    state.finish(computation)
+    return computation, is_entry
+
+
+def _skip_parameters(state: ReaderState) -> None:
+    """Names and shapes of a signature; they say nothing that the body does not."""
+    cursor = state.cursor
+    if cursor.match(_PARAMETERS) is not None:
+        return
+    cursor.expect("(")
+    while not cursor.accept(")"):
+        cursor.name("a parameter name")
+        cursor.accept(":")
+        state.types.read(cursor)
+        if not cursor.accept(",") and not cursor.looking_at(")"):
+            cursor.expect(")", "at the end of the parameters")
+
+
+def read_inline_computation(state: ReaderState, owner: str) -> Task:
+    """Read `{ instructions }` in attribute place as a computation of its own."""
+    name = state.unique_computation_name(sanitize_name(owner) or "inline")
+    state.places.setdefault(name, state.cursor.position)
+    computation = yield read_body(state, name)
+    state.finish(computation)
+    return computation
+
+
+def read_body(state: ReaderState, name: str) -> Task:
+    """Read `{ instruction … }`; returns the computation, not yet in the module."""
+    cursor = state.cursor
+    start = cursor.skip()
+    scope = Scope(Computation(name))
+    cursor.expect("{", "before the instructions of a computation")
+    while True:
+        read_lines(state, scope)
+        if cursor.accept("}"):
+            break
+        if cursor.at_end():
+            cursor.fail("unexpected end of text in a computation", expected="'}'")
+        yield read_instruction(state, scope)
+    computation = scope.computation
+    if not computation.instructions:
+        cursor.fail(f"computation {name} has no instructions", at=start)
+    if not scope.explicit_root:
+        computation.root = computation.instructions[-1]
+    check_parameters(state, computation, start)
+    return computation
+
+
+def check_parameters(state: ReaderState, computation: Computation, at: int) -> None:
+    """Parameter numbers are 0, 1, … without gaps or repetitions."""
+    for i, parameter in enumerate(computation.parameters):
+        number = parameter.parameter_number
+        if number != i:
+            problem = (
+                f"parameter number {number} appears twice"
+                if number < i
+                else f"parameter number {i} is missing"
+            )
+            state.cursor.fail(f"{problem} in computation {computation.name}", at=at)

@@ -1,0 +1,163 @@
+"""Reading the attributes that follow an instruction's operands.
+
+Source: `xla/hlo/parser/hlo_parser.cc`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from msa.hlo.computation import Computation
+from msa.hlo.instruction import NO_ATTRIBUTES, Instruction
+from msa.hlo.opcode import COMMON_ATTRIBUTES, AttributeSpec, OpcodeInfo
+from msa.hlo.parser.cursor import nearest_name
+from msa.hlo.parser.state import ReaderState, Scope, Task
+from msa.hlo.parser.values import VALUE_READERS, read_list, read_string_or_json
+
+_UNKNOWN: Final = AttributeSpec("", "raw")
+
+
+class Tail:
+    """Attributes of one instruction as read.
+
+    Attributes:
+        attributes: parsed values, defaults left out.
+        called: computations by the name of the attribute that names them.
+        predecessors: control predecessors.
+        metadata: text between the braces, or None.
+        backend_config: raw or unescaped text, or None.
+    """
+
+    __slots__ = ("attributes", "backend_config", "called", "metadata", "predecessors")
+
+    def __init__(self, attributes: Mapping[str, Any] = NO_ATTRIBUTES) -> None:
+        self.attributes = attributes
+        self.called: Mapping[str, tuple[Computation, ...]] = NO_ATTRIBUTES
+        self.predecessors: tuple[Instruction, ...] = ()
+        self.metadata: str | None = None
+        self.backend_config: str | None = None
+
+    def callees(self, info: OpcodeInfo) -> tuple[Computation, ...]:
+        """Called computations in the order of `Instruction.called_computations`."""
+        if not self.called:
+            return ()
+        return tuple(c for name in info.called for c in self.called.get(name, ()))
+
+
+def read_tail(
+    state: ReaderState,
+    scope: Scope,
+    info: OpcodeInfo,
+    *,
+    optional: frozenset[str] = frozenset(),
+    owner: str = "",
+) -> Task:
+    """Read `, name=value` as often as it comes; returns a `Tail`.
+
+    Args:
+        state: the reader.
+        scope: names that control predecessors refer to.
+        info: row of the opcode whose attributes are read.
+        optional: required attributes that may be missing all the same.
+        owner: name of the instruction, for computations written in place.
+    """
+    cursor = state.cursor
+    values: dict[str, Any] = {}
+    called: dict[str, tuple[Computation, ...]] = {}
+    tail = Tail()
+    seen: set[str] = set()
+    start = cursor.skip()
+    while cursor.accept(","):
+        at = cursor.skip()
+        name = cursor.attribute_name()
+        spec = info.attributes.get(name) or COMMON_ATTRIBUTES.get(name)
+        if spec is None:
+            if not state.allow_unknown:
+                allowed = [*info.attributes, *COMMON_ATTRIBUTES]
+                cursor.fail(
+                    f"unexpected attribute {name!r} of {info.name}; permitted: "
+                    + ", ".join(allowed),
+                    at=at,
+                    expected=", ".join(allowed),
+                    nearest=nearest_name(name, allowed),
+                )
+            spec = _UNKNOWN
+        if name in seen:
+            cursor.fail(f"attribute {name!r} appears twice", at=at)
+        seen.add(name)
+        kind = spec.kind
+        if kind == "calls" or kind == "calls_list":
+            called[name] = yield _read_called(state, kind == "calls_list", owner)
+        elif kind == "metadata":
+            tail.metadata = cursor.balanced()[1:-1].strip()
+        elif kind == "config":
+            tail.backend_config = read_string_or_json(cursor)
+        elif kind == "instructions":
+            tail.predecessors = read_list(
+                cursor, lambda: resolve_instruction(state, scope)
+            )
+        else:
+            value = VALUE_READERS[kind](cursor, state.types)
+            if kind != "ignored":
+                values[name] = value
+    for name in info.required:
+        if name not in seen and name not in optional:
+            cursor.fail(
+                f"attribute {name} is expected but not seen", at=start, expected=name
+            )
+    _drop_defaults(info, values)
+    if values:
+        tail.attributes = MappingProxyType(values)
+    tail.called = called
+    return tail
+
+
+def _drop_defaults(info: OpcodeInfo, values: dict[str, Any]) -> None:
+    for name, default in info.defaults.items():
+        if name in info.always_printed:
+            values.setdefault(name, default)
+        elif name in values and values[name] == default:
+            del values[name]
+
+
+def _read_called(state: ReaderState, listed: bool, owner: str) -> Task:
+    from msa.hlo.parser.computation import read_inline_computation
+
+    cursor = state.cursor
+    if not listed or not cursor.looking_at("{"):
+        if cursor.looking_at("{"):
+            return ((yield read_inline_computation(state, owner)),)
+        return (_named_computation(state),)
+    found: list[Computation] = []
+    cursor.expect("{")
+    while not cursor.accept("}"):
+        if found:
+            cursor.expect(",", "between computations")
+        if cursor.looking_at("{"):
+            found.append((yield read_inline_computation(state, owner)))
+        else:
+            found.append(_named_computation(state))
+    return tuple(found)
+
+
+def _named_computation(state: ReaderState) -> Computation:
+    at = state.cursor.skip()
+    return state.resolve_computation(state.cursor.name("a computation"), at)
+
+
+def resolve_instruction(state: ReaderState, scope: Scope) -> Instruction:
+    """Read a name and look it up in the computation."""
+    cursor = state.cursor
+    at = cursor.skip()
+    name = cursor.name("an instruction name")
+    instruction = scope.names.get(name)
+    if instruction is None:
+        cursor.fail(
+            f"instruction does not exist: {name}",
+            at=at,
+            expected="an instruction defined above",
+            nearest=nearest_name(name, scope.names),
+        )
+    return instruction
