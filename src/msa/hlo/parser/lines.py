@@ -300,7 +300,7 @@ def _slow_tail(
         return None
     reached = cursor.position
     cursor.position = before
-    if reached != end:
+    if reached < end or not cursor.text[end:reached].isspace():
         return None
     if (
         sure
