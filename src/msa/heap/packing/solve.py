@@ -9,11 +9,20 @@ import numpy as np
 from msa.heap.packing.decompose import Decomposition, decompose
 from msa.heap.packing.instance import Instance, Ints
 from msa.heap.packing.orders import Heuristic, compute_features, heuristics
-from msa.heap.packing.placement import Placer
+from msa.heap.packing.placement import place
+from msa.heap.packing.search.driver import (
+    Budget,
+    build_core,
+    instance_offsets,
+    search_capacity,
+    search_height,
+)
 from msa.heap.packing.sections import compute_sections
 
 #: Placements that the heuristics may make in all, beyond the first two orders.
 _PLACEMENTS = 60_000
+#: Parts with more items are left to the heuristics.
+_SEARCHED_ITEMS = 4000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +58,78 @@ def solve(
     parts = decompose(instance, compute_sections(instance))
     best = _Best(instance, parts)
     _run_heuristics(instance, parts, best, goal)
-    return Solution(best.offsets(), method=best.method)
+    if effort == 0:
+        return Solution(best.offsets(), method=best.method)
+    budget, random = Budget(effort), np.random.default_rng(seed)
+    if capacity is not None:
+        refuted = _fit_parts(instance, parts, best, capacity, budget, random)
+        return Solution(best.offsets(), refuted=refuted, method=best.method)
+    proved = _lower_parts(instance, parts, best, goal, budget, random)
+    return Solution(best.offsets(), proved=proved, method=best.method)
+
+
+def _fit_parts(
+    instance: Instance,
+    parts: Decomposition,
+    best: _Best,
+    capacity: int,
+    budget: Budget,
+    random: np.random.Generator,
+) -> bool:
+    """Search the parts that are over the capacity; True if it is refuted."""
+    for part in np.flatnonzero(best.height > capacity).tolist():
+        items = np.flatnonzero(parts.part == part)
+        if len(items) > _SEARCHED_ITEMS:
+            continue
+        alone = instance.select(items)
+        local = capacity - int(parts.shift[part])
+        core = build_core(alone, local)
+        found = search_capacity(core, local, budget, random)
+        if found.refuted:
+            return True
+        if found.offsets is None:
+            return False
+        best.offer_part(items, instance_offsets(alone, core, found.offsets), "search")
+    return False
+
+
+def _lower_parts(
+    instance: Instance,
+    parts: Decomposition,
+    best: _Best,
+    goal: int,
+    budget: Budget,
+    random: np.random.Generator,
+) -> bool:
+    """Search the parts that are above the goal; True if the height is proved best.
+
+    The highest comes first: what it cannot get below, the others need not either.
+    """
+    proved = goal
+    for part in np.argsort(-best.height, kind="stable").tolist():
+        height = int(best.height[part])
+        if height <= goal:
+            break
+        items = np.flatnonzero(parts.part == part)
+        if len(items) > _SEARCHED_ITEMS:
+            goal = max(goal, height)
+            continue
+        shift = int(parts.shift[part])
+        alone = instance.select(items)
+        lowered = search_height(
+            alone,
+            floor=goal - shift,
+            height=height - shift,
+            budget=budget,
+            random=random,
+        )
+        if lowered.offsets is not None:
+            best.offer_part(items, lowered.offsets, "search")
+        # The goal may come from another part; only a refutation proves more.
+        if lowered.floor > goal - shift:
+            proved = max(proved, lowered.floor + shift)
+        goal = max(goal, lowered.height + shift)
+    return proved >= int(best.height.max(initial=0))
 
 
 class _Best:
@@ -85,6 +165,12 @@ class _Best:
             self.height[better] = tops[better]
             self.method = method
 
+    def offer_part(self, items: Ints, local: Ints, method: str) -> None:
+        """The same for the items of one part, with an offset for each of them."""
+        offsets = np.zeros(self._instance.items, dtype=np.int64)
+        offsets[items] = local
+        self.offer(items, offsets, method)
+
     def above(self, goal: int) -> Ints:
         """The items of the parts that are higher than `goal`."""
         part = self._parts.part
@@ -106,7 +192,6 @@ def _run_heuristics(
     if not len(rest):
         return
     features = compute_features(instance, compute_sections(instance))
-    placer = Placer(instance)
     spent = 0
     chosen: list[Heuristic] = heuristics(features)
     for number, heuristic in enumerate(chosen):
@@ -115,7 +200,7 @@ def _run_heuristics(
         wanted = np.zeros(instance.items, dtype=bool)
         wanted[rest] = True
         order = heuristic.order[wanted[heuristic.order]]
-        best.offer(order, placer.place(order, heuristic.rule), heuristic.name)
+        best.offer(order, place(instance, order, heuristic.rule), heuristic.name)
         spent += len(order)
         rest = best.above(goal)
         if not len(rest):
