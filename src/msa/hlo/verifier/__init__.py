@@ -5,12 +5,15 @@ Source of the rules: `xla/service/hlo_verifier.cc`.
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from msa.errors import HloVerifyError
 from msa.hlo.verifier.asynchronous import check_async_operations
 from msa.hlo.verifier.calls import check_calls
-from msa.hlo.verifier.computations import check_computation
+from msa.hlo.verifier.computations import Findings, check_computation
 from msa.hlo.verifier.configuration import check_configuration
 from msa.hlo.verifier.instructions import InstructionChecker
 from msa.hlo.verifier.report import Report
@@ -51,15 +54,25 @@ def verify(module: Module) -> None:
 
 def find_violations(module: Module) -> list[str]:
     """What `verify` would complain about, as text; empty for a good module."""
-    report = Report()
+    report, findings = Report(), Findings()
     checker = InstructionChecker(report)
-    pairs, disordered = [], []
-    for computation in module.computations:
-        if not check_computation(report, computation, checker):
-            disordered.append(computation)
-        pairs.extend(checker.take_async_operations())
-    check_calls(report, module)
-    check_async_operations(report, pairs)
-    check_schedule(report, module, disordered)
-    check_configuration(report, module)
+    with _no_collection():
+        for computation in module.computations:
+            check_computation(report, computation, checker, findings)
+        check_calls(report, module, findings.callers)
+        check_async_operations(report, findings.asynchronous)
+        check_schedule(report, module, findings.disordered)
+        check_configuration(report, module)
     return report.violations
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Checking makes no garbage cycles; the collector would only walk the module."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

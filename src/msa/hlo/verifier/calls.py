@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 from msa.hlo.computation import Computation
 from msa.hlo.instruction import Instruction
@@ -10,7 +11,7 @@ from msa.hlo.module import Module
 from msa.hlo.verifier.report import Report
 
 
-def check_calls(report: Report, module: Module) -> None:
+def check_calls(report: Report, module: Module, callers: Iterable[Instruction]) -> None:
     """Check the module's list of computations and its call graph."""
     members = set(module.computations)
     if module.entry is None or module.entry not in members:
@@ -18,19 +19,23 @@ def check_calls(report: Report, module: Module) -> None:
     for name, count in Counter(c.name for c in module.computations).items():
         if count > 1:
             report.module(f"{count} computations are named {name}")
-    callees: dict[Computation, dict[Computation, None]] = {}
+    if len(members) != len(module.computations):
+        report.module("holds a computation twice")
+    callees: dict[Computation, dict[Computation, None]] = {
+        c: {} for c in module.computations
+    }
     starts: dict[Computation, Instruction] = {}
-    for computation in module.computations:
-        called = callees[computation] = {}
-        for instruction in computation.instructions:
-            for callee in instruction.called_computations:
+    for instruction in callers:
+        called = callees.get(instruction.computation)
+        for callee in instruction.called_computations:
+            if called is not None:
                 called[callee] = None
-                if callee not in members:
-                    report.instruction(
-                        instruction, f"calls {callee.name}, not in the module"
-                    )
-            if instruction.opcode == "async-start":
-                _check_only_start(report, instruction, starts)
+            if callee not in members:
+                report.instruction(
+                    instruction, f"calls {callee.name}, not in the module"
+                )
+        if instruction.opcode == "async-start":
+            _check_only_start(report, instruction, starts)
     _check_recursion(report, callees)
 
 

@@ -2,62 +2,99 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from operator import is_
+from typing import Final
+
 from msa.hlo.computation import Computation
 from msa.hlo.instruction import Instruction
 from msa.hlo.verifier.instructions import InstructionChecker
 from msa.hlo.verifier.report import Report
 
+_ASYNC: Final = (
+    "async-start async-update async-done copy-start copy-done all-gather-start "
+    "all-gather-done all-reduce-start all-reduce-done collective-permute-start "
+    "collective-permute-done send send-done recv recv-done"
+)
+ASYNC_OPCODES: Final = frozenset(_ASYNC.split())
+"""Opcodes that start, continue or end an asynchronous operation."""
+
+
+@dataclass(slots=True)
+class Findings:
+    """What later checks need to know, gathered on the one walk over the module.
+
+    Attributes:
+        asynchronous: instructions that start, continue or end async operations.
+        callers: instructions that call computations.
+        disordered: computations not listed in topological order.
+    """
+
+    asynchronous: list[Instruction] = field(default_factory=list)
+    callers: list[Instruction] = field(default_factory=list)
+    disordered: list[Computation] = field(default_factory=list)
+
 
 def check_computation(
-    report: Report, computation: Computation, checker: InstructionChecker
-) -> bool:
-    """Check everything within one computation.
-
-    Returns whether its instructions are listed in topological order; when they are
-    not, cycles have been looked for and reported.
-    """
+    report: Report,
+    computation: Computation,
+    checker: InstructionChecker,
+    findings: Findings,
+) -> None:
+    """Check everything within one computation; linear in its size."""
     instructions = computation.instructions
     if not instructions or computation.root is None:
         report.computation(computation, "has no instructions")
-        return True
-    ordered, uses, users = True, 0, 0
+        return
+    ordered, edges = True, 0
+    controlled: list[Instruction] = []
+    parameters: list[Instruction] = []
     seen: set[Instruction] = set()
-    covers, see, check = seen.issuperset, seen.add, checker.check
+    check = checker.check
+    checker.begin_computation()
     for instruction in instructions:
-        operands = instruction.operands
+        operands, opcode = instruction.operands, instruction.opcode
         if operands:
-            if not covers(operands):
-                ordered = False
             for operand in operands:
                 if instruction not in operand._users:
                     report.instruction(
                         instruction, f"is missing among the users of {operand.name}"
                     )
-            uses += len(operands) if len(operands) == 1 else len(set(operands))
-        users += len(instruction._users)
-        if instruction.control_predecessors:
-            ordered = ordered and covers(instruction.control_predecessors)
+            edges += 1 if len(operands) == 1 else len(set(operands))
+        elif opcode == "parameter":
+            parameters.append(instruction)
+        edges -= len(instruction._users)
+        if instruction.control_predecessors or instruction.control_successors:
+            controlled.append(instruction)
+            ordered = ordered and seen.issuperset(instruction.control_predecessors)
+        if instruction.called_computations:
+            findings.callers.append(instruction)
+        if opcode in ASYNC_OPCODES:
+            findings.asynchronous.append(instruction)
         if instruction.computation is not computation:
             report.computation(
                 computation, f"holds {instruction.name}, which belongs elsewhere"
             )
-        see(instruction)
-        check(instruction)
+        seen.add(instruction)
+        if not check(instruction):
+            ordered = False
     if len(seen) != len(instructions):
         report.computation(computation, "holds an instruction twice")
     if not ordered:
+        findings.disordered.append(computation)
         _check_edges(report, computation, seen)
         _check_cycles(report, computation, seen)
-    if uses != users:
+    if edges:
         _check_users(report, computation)
-    _check_control_edges(report, computation, seen)
-    _check_names(report, computation)
-    _check_parameters(report, computation)
+    if controlled:
+        _check_control_edges(report, controlled, seen)
+    _check_names(report, computation, len(seen))
+    _check_parameters(report, computation, parameters)
     if computation.root not in seen:
         report.computation(
             computation, f"root {computation.root.name} is not in the computation"
         )
-    return ordered
 
 
 def _check_edges(
@@ -122,9 +159,9 @@ def _check_users(report: Report, computation: Computation) -> None:
 
 
 def _check_control_edges(
-    report: Report, computation: Computation, members: set[Instruction]
+    report: Report, instructions: Iterable[Instruction], members: set[Instruction]
 ) -> None:
-    for instruction in computation.instructions:
+    for instruction in instructions:
         for before in instruction.control_predecessors:
             if before not in members:
                 report.instruction(
@@ -145,9 +182,9 @@ def _check_control_edges(
                 )
 
 
-def _check_names(report: Report, computation: Computation) -> None:
+def _check_names(report: Report, computation: Computation, count: int) -> None:
     instructions = computation.instructions
-    if len({x.name for x in instructions}) == len(set(instructions)):
+    if len({x.name for x in instructions}) == count:
         return
     first: dict[str, Instruction] = {}
     for instruction in instructions:
@@ -157,10 +194,17 @@ def _check_names(report: Report, computation: Computation) -> None:
             report.instruction(instruction, f"has the name of another{line}")
 
 
-def _check_parameters(report: Report, computation: Computation) -> None:
-    parameters = [x for x in computation.instructions if x.opcode == "parameter"]
-    numbers = sorted(x.attributes.get("parameter_number", -1) for x in parameters)
-    if numbers != list(range(len(parameters))):
-        report.computation(computation, f"parameter numbers are not 0, 1, …: {numbers}")
-    if set(parameters) != set(computation.parameters):
+def _check_parameters(
+    report: Report, computation: Computation, parameters: list[Instruction]
+) -> None:
+    numbers = [x.attributes.get("parameter_number", -1) for x in parameters]
+    if sorted(numbers) != list(range(len(numbers))):
+        report.computation(
+            computation, f"parameter numbers are not 0, 1, …: {sorted(numbers)}"
+        )
+    listed = computation.parameters
+    if len(listed) == len(parameters) and all(map(is_, listed, parameters)):
+        return
+    parameters.sort(key=lambda x: int(x.attributes.get("parameter_number", -1)))
+    if listed != parameters:
         report.computation(computation, "its list of parameters is out of date")

@@ -1,13 +1,14 @@
 """Checks of single instructions: operands, attributes and result agree.
 
-Instructions that look alike share one check: the outcome is kept by opcode, operand
-shapes, attributes, called computations and result shape. Shapes and attributes that
-the reader shares are told apart by identity, so that a key costs no deep hashing.
+Instructions that look alike share one check: a good outcome is remembered by opcode
+and by the numbers given to equal shapes, attributes and signatures. Numbers are
+looked up by identity first, since the reader shares equal objects, so that nothing
+is hashed deeply more than once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from operator import attrgetter, is_
 from typing import Any, Final
 
@@ -27,14 +28,6 @@ from msa.hlo.verifier.layouts import shape_problem
 from msa.hlo.verifier.report import Report
 
 _shape_of: Final = attrgetter("shape")
-
-_ASYNC: Final = (
-    "async-start async-update async-done copy-start copy-done all-gather-start "
-    "all-gather-done all-reduce-start all-reduce-done collective-permute-start "
-    "collective-permute-done send send-done recv recv-done"
-)
-ASYNC_OPCODES: Final = frozenset(_ASYNC.split())
-"""Opcodes that start, continue or end an asynchronous operation."""
 
 _BROADCASTING: Final = frozenset({"select", "clamp"})
 
@@ -81,93 +74,171 @@ _CALLED: Final[dict[str, tuple[int, int | None]]] = {
 
 def _tuple_is_fine(instruction: Instruction) -> bool:
     children, operands = instruction.shape.children, instruction.operands
-    return len(children) == len(operands) and all(
-        map(is_, children, map(_shape_of, operands))
+    return (
+        instruction.shape.is_tuple
+        and len(children) == len(operands)
+        and all(map(is_, children, map(_shape_of, operands)))
     )
 
 
 def _element_is_fine(instruction: Instruction) -> bool:
     operands, index = instruction.operands, instruction.attributes.get("index", -1)
-    if len(operands) != 1 or index < 0:
+    if len(operands) != 1 or not isinstance(index, int) or index < 0:
         return False
-    children = operands[0].shape.children
-    return index < len(children) and children[index] is instruction.shape
+    source = operands[0].shape
+    return (
+        source.is_tuple
+        and index < len(source.children)
+        and source.children[index] is instruction.shape
+    )
+
+
+def _fusion_is_fine(instruction: Instruction) -> bool:
+    called, operands = instruction.called_computations, instruction.operands
+    if len(called) != 1 or called[0].root is None:
+        return False
+    parameters = called[0].parameters
+    return (
+        called[0].root.shape is instruction.shape
+        and len(parameters) == len(operands)
+        and all(map(is_, map(_shape_of, parameters), map(_shape_of, operands)))
+    )
 
 
 def _constant_is_fine(instruction: Instruction) -> bool:
     literal = instruction.attributes.get("literal")
-    return (
-        literal is not None
-        and literal.shape is instruction.shape
-        and not instruction.operands
-    )
+    return literal is not None and literal.shape is instruction.shape
 
 
 def _parameter_is_fine(instruction: Instruction) -> bool:
     attributes = instruction.attributes
-    return (
-        len(attributes) == 1
-        and not instruction.operands
-        and attributes.get("parameter_number", -1) >= 0
-    )
+    number = attributes.get("parameter_number")
+    return len(attributes) == 1 and isinstance(number, int) and number >= 0
 
+
+_LEAVES: Final[dict[str, Callable[[Instruction], bool]]] = {
+    "constant": _constant_is_fine,
+    "parameter": _parameter_is_fine,
+}
+"""Sufficient tests for leaves, whose attributes hardly ever repeat."""
 
 _SHORT_CUTS: Final[dict[str, Callable[[Instruction], bool]]] = {
-    "constant": _constant_is_fine,
+    "fusion": _fusion_is_fine,
     "get-tuple-element": _element_is_fine,
-    "parameter": _parameter_is_fine,
     "tuple": _tuple_is_fine,
 }
-"""Sufficient tests for opcodes whose attributes hardly ever repeat."""
+"""Sufficient tests, cheaper than the rule, for opcodes that hardly ever repeat."""
 
 
 class InstructionChecker:
-    """Checks instructions one by one and remembers outcomes within one module."""
+    """Checks instructions one by one and remembers outcomes within one module.
 
-    __slots__ = ("_async", "_good", "_good_shapes", "_report", "_signatures")
+    Memory and time are linear in the module; most instructions cost one look-up.
+    """
+
+    __slots__ = (
+        "_attributes",
+        "_good",
+        "_kept",
+        "_numbers",
+        "_report",
+        "_shapes",
+        "_signatures",
+        "_values",
+    )
 
     def __init__(self, report: Report) -> None:
         self._report = report
         self._good: set[tuple[Any, ...]] = set()
-        self._good_shapes: set[int] = set()
-        self._signatures: dict[Computation, Signature] = {}
-        self._async: list[Instruction] = []
+        self._numbers: dict[Instruction, int] = {}  # shape numbers, this computation
+        self._shapes: dict[int, int] = {}  # id of a shape -> its number
+        self._attributes: dict[int, int] = {}  # id of a mapping -> its number
+        self._signatures: dict[Computation, tuple[int, Signature]] = {}
+        self._values: dict[Any, int] = {}  # shape, attributes or signature -> number
+        self._kept: list[object] = []  # keeps alive what is known by its id
 
-    def take_async_operations(self) -> list[Instruction]:
-        """Asynchronous operations seen since the last call."""
-        taken, self._async = self._async, []
-        return taken
+    def begin_computation(self) -> None:
+        """Forget the instructions of the last computation."""
+        self._numbers = {}
 
-    def check(self, instruction: Instruction) -> None:
-        """Report what is wrong with one instruction, if anything."""
-        opcode, shape = instruction.opcode, instruction.shape
-        if id(shape) not in self._good_shapes:
-            self._check_shape(instruction, shape)
-        short_cut = _SHORT_CUTS.get(opcode)
-        if short_cut is not None and short_cut(instruction):
-            return
-        key = (
-            opcode,
-            id(shape),
-            id(instruction.attributes),
-            *map(id, map(_shape_of, instruction.operands)),
-            *instruction.called_computations,
+    def check(self, instruction: Instruction) -> bool:
+        """Report what is wrong with one instruction, if anything.
+
+        Returns whether all operands were checked before it in this computation.
+        """
+        opcode, shape, operands = (
+            instruction.opcode,
+            instruction.shape,
+            instruction.operands,
         )
+        number = self._shapes.get(id(shape))
+        if number is None:
+            number = self._number_shape(instruction, shape)
+        numbers = self._numbers
+        if not operands:
+            numbers[instruction] = number
+            leaf = _LEAVES.get(opcode)
+            if leaf is not None and leaf(instruction):
+                return True
+        attributes = self._attributes.get(id(instruction.attributes))
+        if attributes is None:
+            attributes = self._number_attributes(instruction.attributes)
+        try:
+            key = (opcode, number, attributes, *map(numbers.__getitem__, operands))
+        except KeyError:
+            self._is_good(instruction)
+            numbers[instruction] = number
+            return False
+        numbers[instruction] = number
+        if instruction.called_computations:
+            called = map(self._signature, instruction.called_computations)
+            key = (*key, *(found[0] for found in called))
         if key not in self._good and self._is_good(instruction):
             self._good.add(key)
-        if opcode in ASYNC_OPCODES:
-            self._async.append(instruction)
+        return True
 
-    def _check_shape(self, instruction: Instruction, shape: Shape) -> None:
+    # -- numbers of equal things ---------------------------------------------
+
+    def _number(self, value: Any) -> int:
+        return self._values.setdefault(value, len(self._values))
+
+    def _number_shape(self, instruction: Instruction, shape: Shape) -> int:
+        number = self._number(shape)
         problem = shape_problem(shape)
         if problem is None:
-            self._good_shapes.add(id(shape))
-        else:
+            self._shapes[id(shape)] = number
+            self._kept.append(shape)
+        else:  # not remembered: it is reported wherever it appears
             self._report.instruction(instruction, problem)
+        return number
+
+    def _number_attributes(self, attributes: Mapping[str, Any]) -> int:
+        try:
+            number = self._number(tuple(attributes.items()))
+        except TypeError:  # a value that cannot be hashed: equal to nothing else
+            number = self._number(object())
+        self._attributes[id(attributes)] = number
+        self._kept.append(attributes)
+        return number
+
+    def _signature(self, computation: Computation) -> tuple[int, Signature]:
+        found = self._signatures.get(computation)
+        if found is None:
+            signature = Signature.of(computation)
+            number = self._number(
+                ("signature", *signature.parameters, signature.result)
+            )
+            found = self._signatures[computation] = (number, signature)
+        return found
+
+    # -- the checks ----------------------------------------------------------
 
     def _is_good(self, instruction: Instruction) -> bool:
         opcode = instruction.opcode
         if opcode not in RULES:
+            return True
+        short_cut = _SHORT_CUTS.get(opcode)
+        if short_cut is not None and short_cut(instruction):
             return True
         problem = self._called_problem(instruction) or self._problem(instruction)
         if problem is not None:
@@ -188,7 +259,7 @@ class InstructionChecker:
             instruction.opcode,
             tuple(map(_shape_of, instruction.operands)),
             instruction.attributes,
-            tuple(map(self._signature, instruction.called_computations)),
+            tuple(self._signature(c)[1] for c in instruction.called_computations),
             stated,
         )
         try:
@@ -200,13 +271,6 @@ class InstructionChecker:
         if not agree(op.opcode, result, stated):
             return f"{op.opcode} gives {dims_text(result)}, not {dims_text(stated)}"
         return _stretched(op, stated) or _mixed(op)
-
-    def _signature(self, computation: Computation) -> Signature:
-        signature = self._signatures.get(computation)
-        if signature is None:
-            signature = Signature.of(computation)
-            self._signatures[computation] = signature
-        return signature
 
 
 def agree(opcode: str, result: Shape, stated: Shape) -> bool:
