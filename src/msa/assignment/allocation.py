@@ -42,7 +42,7 @@ class Position(NamedTuple):
     """One node of the output of the instruction at a schedule step."""
 
     step: int
-    index: Index = ()
+    index: Index = ()  # type: ignore[assignment]  # hides the unused tuple.index
 
 
 class Use(NamedTuple):
@@ -50,7 +50,7 @@ class Use(NamedTuple):
 
     step: int
     operand: int
-    index: Index = ()
+    index: Index = ()  # type: ignore[assignment]  # hides the unused tuple.index
 
 
 class AliasedOffset:

@@ -1,0 +1,168 @@
+"""The algorithm: buffers in order of benefit, each placed as well as still possible.
+
+Reference: `MsaAlgorithm::Finish` in
+`xla/service/memory_space_assignment/algorithm.cc`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from msa.assignment.allocation import AllocationSequence
+from msa.assignment.conditionals import require_conditional_outputs
+from msa.assignment.cross_program import (
+    CrossProgramPrefetch,
+    allocate_cross_program_prefetches,
+    is_placeable,
+)
+from msa.assignment.finalize import finalize, mark_finalized, uncommit
+from msa.assignment.intervals import MsaBufferInterval
+from msa.assignment.joint import JointAllocation, propose
+from msa.assignment.loops import RegionUses
+from msa.assignment.options import Options
+from msa.assignment.order import sorted_intervals
+from msa.assignment.outcomes import (
+    REQUIRES_UNCOMMIT,
+    BufferDecision,
+    Decision,
+    Skip,
+)
+from msa.assignment.problem import Problem
+from msa.assignment.required import add_permanent_requirements
+from msa.assignment.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Counts of one run.
+
+    Attributes:
+        proposals: joint proposals that were tried.
+        uncommitted: attempts that were taken back.
+        segments: uses that were decided.
+        prefetches, evictions: copies made.
+        repacks, repacks_successful: calls of the repacker.
+    """
+
+    proposals: int = 0
+    uncommitted: int = 0
+    segments: int = 0
+    prefetches: int = 0
+    evictions: int = 0
+    repacks: int = 0
+    repacks_successful: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AllocationResult:
+    """What the algorithm decided.
+
+    Attributes:
+        allocations: in order of decision; sources before what depends on them.
+        heap_bytes: highest address used.
+        cross_program_prefetches: inputs fetched before the program starts.
+        decisions: per use; attempts that were taken back included.
+        buffer_decisions: buffers that were not considered, and why.
+        statistics: counts.
+    """
+
+    allocations: AllocationSequence
+    heap_bytes: int
+    cross_program_prefetches: tuple[CrossProgramPrefetch, ...] = ()
+    decisions: tuple[Decision, ...] = field(default=(), repr=False)
+    buffer_decisions: tuple[BufferDecision, ...] = field(default=(), repr=False)
+    statistics: Statistics = field(default_factory=Statistics)
+
+
+class MsaAlgorithm:
+    """One run over one problem."""
+
+    __slots__ = ("_proposals", "_region_uses", "_uncommitted", "state")
+
+    def __init__(self, problem: Problem, options: Options) -> None:
+        self.state = State(problem, options)
+        self._region_uses = RegionUses(problem)
+        self._proposals = 0
+        self._uncommitted = 0
+
+    def finish(self) -> AllocationResult:
+        """Decide everything."""
+        state = self.state
+        order = sorted_intervals(state)
+        fetched = allocate_cross_program_prefetches(state)
+        add_permanent_requirements(state.problem, state.required)
+        for interval in order:
+            if not state.finalized[interval.value]:
+                self._place(interval)
+        return self._result(fetched)
+
+    def _place(self, interval: MsaBufferInterval) -> None:
+        """Try to place the interval and everything that shares its storage."""
+        state = self.state
+        if not self._is_considered(interval):
+            return
+        proposal = propose(state, interval)
+        if not proposal.allocation_values:
+            return
+        self._proposals += 1
+        for retry in range(state.options.max_retries):
+            for group in proposal.groups:
+                require_conditional_outputs(state, group)
+            state.picker.retry_number = retry
+            attempt = JointAllocation(
+                state, proposal.allocation_values, self._region_uses
+            )
+            if attempt.run() & REQUIRES_UNCOMMIT:
+                uncommit(state, proposal)
+                self._uncommitted += 1
+            else:
+                finalize(state, proposal)
+                break
+        mark_finalized(state, proposal)
+
+    def _is_considered(self, interval: MsaBufferInterval) -> bool:
+        state = self.state
+        if not interval.need_allocation:
+            return False
+        if not is_placeable(state, interval):
+            reason = Skip.NOT_PLACEABLE
+        elif interval.value in state.cross_program_values:
+            reason = Skip.CROSS_PROGRAM
+        elif interval.size > state.available:
+            reason = Skip.TOO_LARGE
+        else:
+            return True
+        state.buffer_decisions.append(BufferDecision(interval.value, reason))
+        return False
+
+    def _result(self, fetched: list[CrossProgramPrefetch]) -> AllocationResult:
+        state = self.state
+        copies = list(state.allocations.copies())
+        prefetches = sum(copy.is_alternate for copy in copies)
+        return AllocationResult(
+            allocations=state.allocations,
+            heap_bytes=state.space.heap_size,
+            cross_program_prefetches=tuple(fetched),
+            decisions=tuple(state.decisions),
+            buffer_decisions=tuple(state.buffer_decisions),
+            statistics=Statistics(
+                proposals=self._proposals,
+                uncommitted=self._uncommitted,
+                segments=len(state.decisions),
+                prefetches=prefetches,
+                evictions=len(copies) - prefetches,
+            ),
+        )
+
+
+def run_greedy(problem: Problem, options: Options | None = None) -> AllocationResult:
+    """Decide where every value of the problem lives, in one greedy pass.
+
+    O(n log n) in the number of steps plus, per value, the work of those that share
+    time with it.
+
+    Raises:
+        CapacityError: a value that must be in alternate memory does not fit.
+        OptionsError: options do not fit the problem.
+    """
+    return MsaAlgorithm(problem, options or Options()).finish()

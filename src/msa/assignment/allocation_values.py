@@ -1,0 +1,223 @@
+"""Allocation values: a value at one of its places, with the uses served from there.
+
+A loop-carried value is one value with many places: where it is computed, the loop's
+parameter, the loop's result. Each place that is not a mere name (tuple, tuple element,
+bitcast) gets an `AllocationValue` with the uses that read it directly, and a sequence
+of allocations of its own.
+"""
+
+from __future__ import annotations
+
+from msa.assignment.allocation import Allocation, Position, Use
+from msa.assignment.intervals import MsaBufferInterval
+from msa.assignment.problem import Problem, Value
+from msa.assignment.times import UseTimes
+from msa.errors import InternalError
+
+_DONE = frozenset(
+    {
+        "all-gather-done",
+        "all-reduce-done",
+        "async-done",
+        "collective-permute-done",
+        "copy-done",
+        "recv-done",
+        "send-done",
+    }
+)
+_START = frozenset(
+    {
+        "all-gather-start",
+        "all-reduce-start",
+        "async-start",
+        "collective-permute-start",
+        "copy-start",
+        "recv",
+        "send",
+    }
+)
+
+
+class SegmentUse:
+    """A use of an allocation value.
+
+    Attributes:
+        use: the use.
+        number: its number among the value's uses.
+        corrected: the step at which it reads (see `UseTimes`).
+        extended: the last step at which what it reads is looked at.
+        aliases: places that must be where this use reads from.
+        read_bytes: bytes that it reads.
+    """
+
+    __slots__ = ("aliases", "corrected", "extended", "number", "read_bytes", "use")
+
+    def __init__(self, use: Use, number: int, times: UseTimes, read: float) -> None:
+        self.use = use
+        self.number = number
+        self.corrected = times.corrected(use.step)
+        self.extended = times.extended(use)
+        self.aliases: list[Position] = []
+        self.read_bytes = read
+
+    def __repr__(self) -> str:
+        return f"SegmentUse({self.use})"
+
+
+class AllocationValue:
+    """A value at one place.
+
+    Attributes:
+        value: the value.
+        position: the place.
+        region: region of the place.
+        size: bytes.
+        uses: by step.
+        sequence: allocations made so far.
+        contiguous: must stay in one memory, in one piece.
+    """
+
+    __slots__ = (
+        "contiguous",
+        "position",
+        "region",
+        "sequence",
+        "size",
+        "uses",
+        "value",
+    )
+
+    def __init__(
+        self, value: Value, position: Position, region: int, size: int
+    ) -> None:
+        self.value = value
+        self.position = position
+        self.region = region
+        self.size = size
+        self.uses: list[SegmentUse] = []
+        self.sequence: list[Allocation] = []
+        self.contiguous = value.contiguous
+
+    def __repr__(self) -> str:
+        return f"AllocationValue({self.position}, uses={self.uses})"
+
+
+def create_allocation_values(
+    group: list[MsaBufferInterval], problem: Problem, times: UseTimes
+) -> list[AllocationValue]:
+    """Allocation values of values that share storage, with the aliases of uses.
+
+    `group` is ordered by (start, end); values at equal places with equal users
+    (asynchronous in-place operations) are kept once.
+    """
+    created: list[AllocationValue] = []
+    for interval in group:
+        created += _of_value(
+            problem.values[interval.value], interval.size, problem, times
+        )
+    if len(created) > 1:
+        created = _without_duplicates(created)
+    _find_aliases(created, problem)
+    return created
+
+
+def _of_value(
+    value: Value, size: int, problem: Problem, times: UseTimes
+) -> list[AllocationValue]:
+    region_of = problem.region_of
+    places = [p for p in value.positions if not problem.is_trivial(p.step)]
+    if len(places) > 1:
+        places.sort(key=lambda p: p.step)
+    created = [AllocationValue(value, p, region_of[p.step], size) for p in places]
+    numbered = list(enumerate(value.uses))
+    if len(numbered) > 1:
+        numbered.sort(key=lambda item: item[1].step)
+    read = value.use_bytes
+    for number, use in numbered:
+        home = _home(created, use, problem)
+        home.uses.append(SegmentUse(use, number, times, read[number] if read else 0.0))
+    for item in created:
+        if _starts_or_updates(problem.opcodes[item.position.step]):
+            item.contiguous = True
+    return created
+
+
+def _starts_or_updates(opcode: str) -> bool:
+    return opcode in _START or opcode == "async-update"
+
+
+def _home(
+    created: list[AllocationValue], use: Use, problem: Problem
+) -> AllocationValue:
+    """The place that the use reads: the last one before it in its region."""
+    opcode = problem.opcodes[use.step]
+    if use.operand == 0 and (opcode in _DONE or opcode == "async-update"):
+        source = problem.operands[use.step][0]
+        for item in created:
+            if item.position.step == source and item.position.index == use.index:
+                return item
+    region = problem.region_of[use.step]
+    for item in reversed(created):
+        if (
+            item.position.step < use.step
+            and item.region == region
+            and not _starts_or_updates(problem.opcodes[item.position.step])
+        ):
+            return item
+    raise InternalError(
+        f"no place of the value serves {problem.describe_use(use)}: "
+        f"{[problem.describe(item.position) for item in created]}"
+    )
+
+
+def _without_duplicates(created: list[AllocationValue]) -> list[AllocationValue]:
+    kept: dict[tuple[int, ...], AllocationValue] = {}
+    for item in created:
+        key = (item.position.step, *(u.use.step for u in item.uses))
+        kept.setdefault(key, item)
+    return list(kept.values())
+
+
+def _find_aliases(created: list[AllocationValue], problem: Problem) -> None:
+    """For every use, the places that must have the same allocation."""
+    at_step: dict[int, list[AllocationValue]] = {}
+    for item in created:
+        at_step.setdefault(item.position.step, []).append(item)
+    for item in created:
+        for use in item.uses:
+            step = use.use.step
+            aliases = use.aliases
+            for other in at_step.get(step, ()):
+                if other.position not in aliases:
+                    aliases.append(other.position)
+            if step in problem.called:
+                _alias_into_regions(use, at_step, problem)
+            _alias_out_of_branch(use, problem)
+
+
+def _alias_into_regions(
+    use: SegmentUse, at_step: dict[int, list[AllocationValue]], problem: Problem
+) -> None:
+    step, _, index = use.use
+    opcode = problem.opcodes[step]
+    if opcode in ("async-update", "async-done"):
+        return
+    for number in problem.called[step]:
+        region = problem.regions[number]
+        for parameter in region.parameters:
+            for other in at_step.get(parameter, ()):
+                if other.position not in use.aliases:
+                    use.aliases.append(other.position)
+        if opcode == "while" and region.kind == "body":
+            use.aliases.append(Position(region.root, index))
+
+
+def _alias_out_of_branch(use: SegmentUse, problem: Problem) -> None:
+    step, operand, index = use.use
+    region = problem.regions[problem.region_of[step]]
+    if (
+        region.kind == "branch"
+        and region.root == step
+        and problem.opcodes[step] == "tuple"
+    ):
+        use.aliases.append(Position(region.caller, (operand, *index)))

@@ -1,0 +1,27 @@
+"""Making the allocations of a proposal permanent."""
+
+from __future__ import annotations
+
+from msa.assignment.joint import JointProposal
+from msa.assignment.state import State
+
+
+def finalize(state: State, proposal: JointProposal) -> None:
+    """Move all allocations of the proposal to the result and keep the ledgers."""
+    for item in proposal.allocation_values:
+        for allocation in item.sequence:
+            state.finish(allocation)
+    state.transaction.commit()
+
+
+def uncommit(state: State, proposal: JointProposal) -> None:
+    """Take everything back that was done for the proposal since the last commit."""
+    for item in proposal.allocation_values:
+        item.sequence.clear()
+    state.transaction.rollback()
+
+
+def mark_finalized(state: State, proposal: JointProposal) -> None:
+    """Nothing more is decided about the proposal's values."""
+    for value in proposal.values:
+        state.finalized[value] = 1

@@ -1,0 +1,282 @@
+"""Everything that shares storage is decided together.
+
+A joint proposal holds the allocation values of all values that must share storage.
+They are handled by time of definition, each use by use; what a use got is required
+of the places that alias it (a loop's parameter and result, a branch's parameter, the
+result of an in-place operation), so that they agree when their turn comes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from msa.assignment.allocation import AliasedOffset, MemorySpace
+from msa.assignment.allocation_values import (
+    AllocationValue,
+    SegmentUse,
+    create_allocation_values,
+)
+from msa.assignment.conditionals import (
+    conditional_benefits,
+    eviction_required,
+    mirror_into_conditional,
+    needs_mirrored,
+)
+from msa.assignment.intervals import MsaBufferInterval, colocated
+from msa.assignment.loops import (
+    RegionUses,
+    hand_default_copy_into_loop,
+    loop_benefits,
+    loop_requires_default,
+)
+from msa.assignment.outcomes import (
+    REQUIRES_UNCOMMIT,
+    SUCCESS,
+    Decision,
+    Outcome,
+    Served,
+)
+from msa.assignment.request import AllocationRequest
+from msa.assignment.required import RequiredBy
+from msa.assignment.segments.segment import (
+    aliased_requirement,
+    allocate_segment,
+    update_aliases,
+)
+from msa.assignment.state import State
+from msa.errors import CapacityError
+
+
+@dataclass(slots=True)
+class JointProposal:
+    """What is allocated, committed and rolled back together.
+
+    Attributes:
+        values: value ids that the proposal stands for.
+        groups: their colocated intervals.
+        allocation_values: in the order in which they are handled.
+    """
+
+    values: list[int] = field(default_factory=list)
+    groups: list[list[MsaBufferInterval]] = field(default_factory=list)
+    allocation_values: list[AllocationValue] = field(default_factory=list)
+
+
+def propose(state: State, interval: MsaBufferInterval) -> JointProposal:
+    """The proposal of one interval."""
+    proposal = JointProposal(values=[interval.value])
+    group = colocated(interval, state.intervals)
+    proposal.groups.append(group)
+    proposal.allocation_values = create_allocation_values(
+        group, state.problem, state.times
+    )
+    return proposal
+
+
+class JointAllocation:
+    """One attempt at the allocation values of a proposal."""
+
+    __slots__ = (
+        "_decisions",
+        "_definition_time",
+        "_in_conditional",
+        "_preferred",
+        "_preferred_in_region",
+        "_region_uses",
+        "_use_times",
+        "_values",
+        "state",
+    )
+
+    def __init__(
+        self,
+        state: State,
+        values: list[AllocationValue],
+        region_uses: RegionUses,
+    ) -> None:
+        self.state = state
+        self._values = values
+        self._region_uses = region_uses
+        self._use_times = sorted(u.extended for v in values for u in v.uses)
+        self._preferred_in_region: dict[int, AliasedOffset] = {}
+        self._preferred: AliasedOffset | None = None
+        self._definition_time = 0
+        self._in_conditional: set[int] = set()
+        self._decisions: list[Decision] = []
+
+    def run(self) -> int:
+        """Allocate all; the or of all failures."""
+        result = SUCCESS
+        for number, item in enumerate(self._values):
+            result |= self._allocate(number, item)
+            if result & REQUIRES_UNCOMMIT:
+                break
+        self.state.decisions += self._decisions
+        return result
+
+    def _allocate(self, number: int, item: AllocationValue) -> int:
+        state = self.state
+        pinned = item.value.pinned
+        if pinned and item.size > state.available:
+            return SUCCESS
+        result = SUCCESS
+        previous: SegmentUse | None = None
+        if not item.uses:
+            return SUCCESS
+        self._begin(item)
+        preferred = self._preferred
+        for use in item.uses:
+            aliased = aliased_requirement(state, use)
+            if aliased is not None and aliased.space is MemorySpace.ALTERNATE:
+                preferred = aliased.offset
+            request = self._request(item, use, previous, preferred)
+            if not self._is_skipped(use) and number not in self._in_conditional:
+                result |= self._serve(number, item, use, previous, request)
+                if result & REQUIRES_UNCOMMIT:
+                    return result
+                self._definition_time = use.use.step
+                previous = use
+            if not update_aliases(state, item, use, request.end):
+                return result | REQUIRES_UNCOMMIT
+            hand_default_copy_into_loop(
+                state,
+                item,
+                use,
+                request.end,
+                self._values,
+                self._preferred_in_region,
+            )
+        return result
+
+    def _begin(self, item: AllocationValue) -> None:
+        """Note when the value is defined, and the address that its region prefers."""
+        self._definition_time = item.position.step
+        self._preferred = self._preferred_in_region.get(item.region)
+        banned = item.value.banned_positions
+        if banned and not item.value.pinned:
+            number = item.value.positions.index(item.position)
+            if number in banned:
+                self.state.required.require_default(
+                    item.value.id,
+                    item.position.step,
+                    RequiredBy.POSITION_NOT_ALLOWED,
+                )
+
+    def _is_skipped(self, use: SegmentUse) -> bool:
+        """A bitcast reads nothing, unless it is its region's result."""
+        problem = self.state.problem
+        step = use.use.step
+        return (
+            problem.opcodes[step] == "bitcast"
+            and problem.regions[problem.region_of[step]].root != step
+        )
+
+    def _serve(
+        self,
+        number: int,
+        item: AllocationValue,
+        use: SegmentUse,
+        previous: SegmentUse | None,
+        request: AllocationRequest,
+    ) -> int:
+        state = self.state
+        if state.options.allocation_request_modifier_testing_fn is not None:
+            state.options.allocation_request_modifier_testing_fn(request)
+        if item.contiguous:
+            request.held = self._values[:number]
+        before = len(item.sequence)
+        outcome = allocate_segment(state, request)
+        modifier = state.options.allocation_result_modifier_testing_fn
+        if modifier is not None:
+            outcome = int(modifier(request, outcome, state.picker.retry_number))
+        if outcome == SUCCESS and needs_mirrored(state, item, use, previous):
+            assert previous is not None
+            self._in_conditional |= mirror_into_conditional(
+                state, item, previous, self._values
+            )
+        self._log(request, outcome, before)
+        if request.require_no_copy and outcome != SUCCESS:
+            raise CapacityError(
+                f"{state.problem.describe(item.position)} must be in alternate memory "
+                f"but does not fit ({Outcome(outcome)!r})",
+                step=request.start,
+                needed=item.size,
+                capacity=state.capacity,
+            )
+        return outcome
+
+    def _request(
+        self,
+        item: AllocationValue,
+        use: SegmentUse,
+        previous: SegmentUse | None,
+        preferred: AliasedOffset | None,
+    ) -> AllocationRequest:
+        state = self.state
+        step = use.use.step
+        called = step in state.problem.called
+        end = use.corrected if called else use.extended
+        pinned = item.value.pinned
+        request = AllocationRequest(
+            source=item,
+            target=item,
+            use=use,
+            start=min(self._definition_time, end),
+            end=end,
+            latest_prefetch=min(use.extended, state.times.latest_prefetch(step)),
+            size=item.size,
+            all_use_times=self._use_times,
+            preferred_offset=preferred,
+            require_no_copy=pinned,
+        )
+        if use.number in item.value.banned_uses or (
+            called
+            and (
+                loop_requires_default(state, use)
+                or not loop_benefits(state, self._region_uses, use)
+            )
+        ):
+            if not pinned:
+                state.required.require_default(
+                    item.value.id, end, RequiredBy.USE_NOT_ALLOWED
+                )
+        elif called and not conditional_benefits(state, self._region_uses, item, use):
+            aliased = state.required.at(item.value.id, end)
+            if aliased is None or aliased.space is not MemorySpace.ALTERNATE:
+                state.required.require_default(
+                    item.value.id, end, RequiredBy.USE_NOT_ALLOWED
+                )
+        elif eviction_required(
+            state, self._region_uses, item, use, previous, self._values
+        ):
+            assert previous is not None
+            request.allow_no_copy = False
+            request.earliest_prefetch = previous.use.step
+        return request
+
+    def _log(self, request: AllocationRequest, outcome: int, before: int) -> None:
+        if request.start == request.end:
+            served = Served.SAME_STEP
+        elif outcome & REQUIRES_UNCOMMIT:
+            served = Served.DROPPED
+        else:
+            sequence = request.target.sequence
+            use = request.use.use
+            last = sequence[-1]
+            if last.is_alternate and last.uses and last.uses[-1] == use:
+                copied = last.is_copy_like and len(sequence) > before
+                served = Served.PREFETCH if copied else Served.NO_COPY
+            else:
+                served = Served.DEFAULT
+        self._decisions.append(
+            Decision(
+                request.target.value.id,
+                request.use.use,
+                request.start,
+                request.end,
+                served,
+                Outcome(outcome),
+                self.state.required.is_default(request.target.value.id, request.end),
+                self.state.picker.retry_number,
+            )
+        )

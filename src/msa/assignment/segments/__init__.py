@@ -1,0 +1,1 @@
+"""Segments: how one use of a value is served."""

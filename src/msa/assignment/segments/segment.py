@@ -1,0 +1,279 @@
+"""One segment: stay, leave, come back, or be read from default memory."""
+
+from __future__ import annotations
+
+from msa.assignment.allocation import (
+    AliasedOffset,
+    Allocation,
+    MemorySpace,
+    PinnedAllocation,
+)
+from msa.assignment.allocation_values import AllocationValue, SegmentUse
+from msa.assignment.outcomes import REQUIRES_UNCOMMIT, SUCCESS
+from msa.assignment.request import AllocationRequest
+from msa.assignment.required import Required
+from msa.assignment.segments.chunks import live_allocation
+from msa.assignment.segments.evict import evict
+from msa.assignment.segments.no_copy import allocate_without_copy
+from msa.assignment.segments.prefetch import prefetch
+from msa.assignment.state import State
+from msa.errors import InternalError
+from msa.heap.chunk import Chunk
+
+DEFAULT = MemorySpace.DEFAULT
+ALTERNATE = MemorySpace.ALTERNATE
+
+
+def aliased_requirement(state: State, use: SegmentUse) -> Required | None:
+    """What is required of the places that alias what the use reads.
+
+    Raises:
+        InternalError: two of them require different places.
+    """
+    found: Required | None = None
+    for position in use.aliases:
+        value = state.problem.value_at.get(position)
+        if value is None:
+            continue
+        required = state.required.at(value, position.step)
+        if required is None:
+            continue
+        if found is None:
+            found = required
+        elif not found.agrees(required):
+            raise InternalError(f"aliases of {use.use} are required in two places")
+    return found
+
+
+def allocate_segment(state: State, request: AllocationRequest) -> int:
+    """Serve the use of the request; 0, or the reasons against alternate memory.
+
+    The use may have been served from default memory either way; only with
+    `REQUIRES_UNCOMMIT` nothing useful was done.
+    """
+    source, target = request.source, request.target
+    if request.start == request.end:
+        live = live_allocation(target.sequence, request.end)
+        if live is None:
+            raise InternalError(f"{target} has no allocation at step {request.end}")
+        live.uses.append(request.use.use)
+        return SUCCESS
+    at_start = state.required.at(source.value.id, request.start)
+    at_end = _required_at_end(state, request)
+    if at_start is not None:
+        _meet_start(state, request, at_start)
+
+    failures = SUCCESS
+    default_ends = (
+        request.start_in_default
+        or request.end_in_default
+        or (at_start is not None and at_start.space is DEFAULT)
+        or (at_end is not None and at_end.space is DEFAULT)
+    )
+    if not default_ends and request.allow_no_copy and not request.require_copy:
+        _respect_dual_live(state, request, at_start)
+        failures = allocate_without_copy(state, request)
+        if failures == SUCCESS or request.require_no_copy:
+            return failures
+    if request.start_in_alternate:
+        _force_alternate_start(state, request)
+
+    previous, problem = _default_allocation(state, request, failures)
+    if previous is None:
+        return problem
+    if (
+        source.contiguous
+        and at_start is not None
+        and at_end is not None
+        and at_start.space is not at_end.space
+    ):
+        return failures | REQUIRES_UNCOMMIT
+    if _may_prefetch(request, at_end):
+        outcome = _prefetch(state, request, previous)
+        if outcome == SUCCESS:
+            return SUCCESS
+        failures |= outcome
+    return _serve_from_default(state, request, previous, at_start, at_end, failures)
+
+
+def _required_at_end(state: State, request: AllocationRequest) -> Required | None:
+    own = state.required.at(request.target.value.id, request.end)
+    aliased = aliased_requirement(state, request.use)
+    if own is not None and aliased is not None and not own.agrees(aliased):
+        raise InternalError(
+            f"{request.use.use} is required in {own.space.value}, "
+            f"its aliases in {aliased.space.value}"
+        )
+    return own if own is not None else aliased
+
+
+def _meet_start(state: State, request: AllocationRequest, required: Required) -> None:
+    """Begin with an allocation in the required memory."""
+    source = request.source
+    for allocation in reversed(source.sequence):
+        if allocation.space is required.space:
+            allocation.extend(request.start)
+            return
+    chunk = None
+    if required.space is ALTERNATE:
+        assert required.offset is not None
+        chunk = Chunk(required.offset.offset, request.size)
+    allocation = PinnedAllocation(
+        value=source.value.id,
+        position=source.position,
+        space=required.space,
+        chunk=chunk,
+        start=request.start,
+        end=request.start,
+    )
+    source.sequence.append(allocation)
+    if chunk is not None:
+        state.share_offset(allocation, required.offset)
+
+
+def _respect_dual_live(
+    state: State, request: AllocationRequest, at_start: Required | None
+) -> None:
+    """Do not book storage that an aliased value already holds (see `joint`)."""
+    if not request.source.contiguous or at_start is None:
+        return
+    if at_start.space is not ALTERNATE or request.held is None:
+        return
+    assert at_start.offset is not None
+    chunk = Chunk(at_start.offset.offset, request.size)
+    last = request.start
+    for item in request.held:
+        for allocation in item.sequence:
+            if (
+                allocation.is_alternate
+                and allocation.start <= request.start <= allocation.end
+                and allocation.chunk == chunk
+            ):
+                last = max(last, allocation.end + 1)
+                request.no_copy_start = last
+
+
+def _force_alternate_start(state: State, request: AllocationRequest) -> None:
+    """The start is coloured: the value is in alternate memory for that step."""
+    source = request.source
+    if source.sequence:
+        return
+    offset = state.space.find(request.start, request.start, request.size)
+    if offset is None:
+        raise InternalError(f"no room for the coloured value at step {request.start}")
+    allocation = PinnedAllocation(
+        value=source.value.id,
+        position=source.position,
+        space=ALTERNATE,
+        chunk=state.hold(request.start, request.start, offset, request.size),
+        start=request.start,
+        end=request.start,
+    )
+    source.sequence.append(allocation)
+    state.share_offset(allocation, None)
+
+
+def _default_allocation(
+    state: State, request: AllocationRequest, failures: int
+) -> tuple[Allocation | None, int]:
+    """Where in default memory the value can be read; makes an eviction if needed."""
+    source = request.source
+    sequence = source.sequence
+    previous = next((a for a in reversed(sequence) if a.space is DEFAULT), None)
+    if source.contiguous:
+        if not sequence and (request.start_in_default or request.end_in_default):
+            previous = _pin_in_default(request)
+        if previous is None:
+            return None, failures | REQUIRES_UNCOMMIT
+        return previous, SUCCESS
+    if previous is not None:
+        return previous, SUCCESS
+    if sequence and sequence[-1].position == source.position:
+        forced = request.start_in_alternate or request.end_in_alternate
+        outcome = evict(state, request, force=forced)
+        if outcome != SUCCESS:
+            return None, outcome | REQUIRES_UNCOMMIT
+        return sequence[-1], SUCCESS
+    return _pin_in_default(request), SUCCESS
+
+
+def _pin_in_default(request: AllocationRequest) -> Allocation:
+    allocation = PinnedAllocation(
+        value=request.source.value.id,
+        position=request.source.position,
+        space=DEFAULT,
+        chunk=None,
+        start=request.start,
+        end=request.end,
+    )
+    request.source.sequence.append(allocation)
+    return allocation
+
+
+def _may_prefetch(request: AllocationRequest, at_end: Required | None) -> bool:
+    return (
+        (request.allow_prefetch or request.end_in_alternate)
+        and not request.source.contiguous
+        and not request.only_extend
+        and not (at_end is not None and at_end.space is DEFAULT)
+        and not request.end_in_default
+    )
+
+
+def _prefetch(state: State, request: AllocationRequest, source: Allocation) -> int:
+    if request.require_copy and not request.replaces_slice:
+        latest = request.required_copy_latest
+        if not any(
+            a.kind == "copy" and a.available <= latest for a in request.source.sequence
+        ):
+            request.latest_prefetch = min(request.latest_prefetch, latest)
+    return prefetch(state, request, source, force=request.end_in_alternate)
+
+
+def _serve_from_default(
+    state: State,
+    request: AllocationRequest,
+    previous: Allocation,
+    at_start: Required | None,
+    at_end: Required | None,
+    failures: int,
+) -> int:
+    if request.end_in_alternate:
+        raise InternalError(f"{request.use.use} is coloured but cannot be served")
+    if at_end is not None and at_end.space is ALTERNATE:
+        return failures | REQUIRES_UNCOMMIT
+    if (
+        request.source.contiguous
+        and at_start is not None
+        and at_start.space is ALTERNATE
+    ):
+        return failures | REQUIRES_UNCOMMIT
+    previous.extend(request.end)
+    previous.uses.append(request.use.use)
+    return failures
+
+
+def update_aliases(
+    state: State, target: AllocationValue, use: SegmentUse, step: int
+) -> bool:
+    """Require of all places that alias the use what it got; False if they differ."""
+    from msa.assignment.required import RequiredBy
+
+    live = live_allocation(target.sequence, step)
+    if live is None or not use.aliases:
+        return True
+    offset: AliasedOffset | None = live.aliased_offset if live.is_alternate else None
+    wanted = Required(live.space, offset, RequiredBy.ALIASED_USE)
+    value_at = state.problem.value_at
+    places = []
+    for position in use.aliases:
+        value = value_at.get(position)
+        if value is None:
+            continue
+        known = state.required.at(value, position.step)
+        if known is not None and not known.agrees(wanted):
+            return False
+        places.append((value, position.step))
+    for value, at in places:
+        state.required.add(value, at, wanted)
+    return True

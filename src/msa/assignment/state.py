@@ -1,0 +1,178 @@
+"""The state of one run of the algorithm: frozen inputs, and the ledgers."""
+
+from __future__ import annotations
+
+from sortedcontainers import SortedSet
+
+from msa.assignment.allocation import (
+    AliasedOffset,
+    Allocation,
+    AllocationSequence,
+    CopyAllocation,
+    MemorySpace,
+)
+from msa.assignment.costs import CostModel
+from msa.assignment.intervals import MsaBufferInterval, create_buffer_intervals
+from msa.assignment.ledgers.free_space import FreeSpace
+from msa.assignment.ledgers.lane import CopyLane
+from msa.assignment.ledgers.ordering import CopyOrdering
+from msa.assignment.ledgers.transaction import Transaction
+from msa.assignment.options import CostAnalysisPicker, Options
+from msa.assignment.outcomes import BufferDecision, Decision
+from msa.assignment.pickers.cost_analysis import CostAnalysisPrefetchIntervalPicker
+from msa.assignment.pickers.instruction_count import (
+    InstructionCountPrefetchIntervalPicker,
+)
+from msa.assignment.pickers.interface import PrefetchIntervalPicker
+from msa.assignment.problem import Problem
+from msa.assignment.required import RequiredAssignments
+from msa.assignment.times import UseTimes
+from msa.heap.chunk import Chunk
+
+#: Seconds that a copy is taken to need when there is no cost analysis.
+NOMINAL_COPY_SECONDS = 0.1
+
+
+class State:
+    """What the stages of the algorithm share.
+
+    Attributes:
+        problem, options: the inputs.
+        capacity, alignment: bytes.
+        costs: estimates, or None without cost analysis.
+        picker: chooses copy starts.
+        times: corrected times of uses.
+        intervals: per value id; None for empty values.
+        transaction: takes back what the current joint proposal did.
+        space, required, prefetches, evictions, ordering: the ledgers.
+        finalized: per value id, whether nothing more is decided about it.
+        allocations: finished allocations, in order of decision.
+        decisions, buffer_decisions: the log.
+        edges: steps right before or after finished alternate allocations.
+        reserved: bytes of alternate memory that the program fixed itself.
+        cross_program_values: values that are fetched before the program starts.
+    """
+
+    __slots__ = (
+        "alignment",
+        "allocations",
+        "buffer_decisions",
+        "capacity",
+        "costs",
+        "cross_program_values",
+        "decisions",
+        "edges",
+        "evictions",
+        "finalized",
+        "intervals",
+        "options",
+        "ordering",
+        "picker",
+        "prefetches",
+        "problem",
+        "required",
+        "reserved",
+        "space",
+        "times",
+        "transaction",
+    )
+
+    def __init__(self, problem: Problem, options: Options) -> None:
+        self.problem = problem
+        self.options = options
+        self.capacity = options.max_size_in_bytes or problem.machine.capacity
+        self.alignment = options.alignment_in_bytes or problem.machine.alignment
+        self.costs = CostModel(problem, options) if options.cost_analysis else None
+        self.picker = _make_picker(options, self.costs, self.capacity)
+        self.times = UseTimes(problem)
+        self.intervals: list[MsaBufferInterval | None] = create_buffer_intervals(
+            problem
+        )
+        self.transaction = Transaction()
+        self.space = FreeSpace(
+            problem.end + 1, self.capacity, self.alignment, self.transaction
+        )
+        self.required = RequiredAssignments(problem, self.transaction)
+        resources = _copy_resources(problem, self.costs)
+        self.prefetches = CopyLane(
+            resources, options.max_outstanding_prefetches, self.transaction
+        )
+        self.evictions = CopyLane(
+            resources, options.max_outstanding_evictions, self.transaction
+        )
+        self.ordering = CopyOrdering(self.transaction)
+        self.finalized = bytearray(len(problem.values))
+        self.allocations = AllocationSequence()
+        self.decisions: list[Decision] = []
+        self.buffer_decisions: list[BufferDecision] = []
+        self.edges: SortedSet = SortedSet()
+        self.reserved = 0
+        self.cross_program_values: set[int] = set()
+
+    @property
+    def available(self) -> int:
+        """Bytes of alternate memory that the program did not fix itself."""
+        return self.capacity - self.reserved
+
+    def copy_seconds(self, size: int) -> float:
+        """Seconds of bandwidth that a copy takes."""
+        if self.costs is None:
+            return NOMINAL_COPY_SECONDS
+        return self.costs.copy_seconds(size)
+
+    def add_copy(self, copy: CopyAllocation) -> None:
+        """Charge a copy to its direction's ledgers and share its offset."""
+        if copy.space is MemorySpace.ALTERNATE:
+            self.prefetches.add(copy.start_after, copy.done_before, copy.resource)
+            if self.options.enforce_prefetch_fifo_order:
+                self.ordering.add(copy.start_after, copy.done_before)
+        else:
+            self.evictions.add(copy.start_after, copy.done_before, copy.resource)
+
+    def share_offset(
+        self, allocation: Allocation, offset: AliasedOffset | None
+    ) -> AliasedOffset:
+        """Attach an alternate allocation to a shared offset, or to a new one."""
+        assert allocation.chunk is not None
+        if offset is None:
+            offset = AliasedOffset(allocation.chunk.offset)
+        allocation.aliased_offset = offset
+        return offset
+
+    def hold(self, start: int, end: int, offset: int, size: int) -> Chunk:
+        """Take `[offset, offset + size)` in `[start, end]`."""
+        chunk = Chunk(offset, size)
+        self.space.commit(start, end, chunk)
+        return chunk
+
+    def finish(self, allocation: Allocation) -> None:
+        """Add a finished allocation to the result."""
+        self.allocations.append(allocation)
+        if allocation.space is MemorySpace.ALTERNATE:
+            self.edges.add(allocation.start - 1)
+            self.edges.add(allocation.end + 1)
+
+
+def _make_picker(
+    options: Options, costs: CostModel | None, capacity: int
+) -> PrefetchIntervalPicker:
+    choice = options.prefetch_interval_picker
+    if isinstance(choice, CostAnalysisPicker):
+        assert costs is not None  # options are checked for this
+        return CostAnalysisPrefetchIntervalPicker(
+            costs, choice, capacity, faithful=options.faithful
+        )
+    return InstructionCountPrefetchIntervalPicker(
+        choice.min_overlap, choice.max_overlap
+    )
+
+
+def _copy_resources(problem: Problem, costs: CostModel | None) -> list[float]:
+    """Seconds in which each step leaves the copy engine free."""
+    if costs is None:
+        return [1.0] * problem.end
+    resources: list[float] = costs.elapsed.tolist()
+    for step in problem.called:
+        if problem.opcodes[step] in ("while", "conditional"):
+            resources[step] = 0.0
+    return resources
