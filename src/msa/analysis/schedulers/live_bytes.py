@@ -112,3 +112,20 @@ def live_bytes(sequence: Sequence[Instruction], steps: StepBytes) -> NDArray[np.
 def sequence_peak(sequence: Sequence[Instruction], steps: StepBytes) -> int:
     """The most bytes live at a step of a sequence; 0 for an empty one."""
     return int(live_bytes(sequence, steps).max(initial=0))
+
+
+def peak_bound(steps: StepBytes) -> int:
+    """No order has a lower peak: each step needs what it reads and creates. Linear."""
+    values = steps.values
+    sizes = values.bytes
+    bound = 0
+    for i, x in enumerate(values.instructions):
+        need = steps.inner[i] + values.defined_bytes(i)
+        need += sum(sizes[v] for v in values.read[i] if not values.is_fixed(v))
+        if steps.takes[i] >= 0:
+            need -= sizes[steps.takes[i]]
+        if x.opcode != "get-tuple-element":
+            bound = max(bound, need)
+    root = values.number[values.computation.root]
+    held = sum(sizes[v] for v in values.held[root] if not values.is_fixed(v))
+    return max(bound, held)

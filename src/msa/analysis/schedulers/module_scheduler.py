@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from msa.analysis.schedulers.delay import delay_growth
 from msa.analysis.schedulers.depth_first import (
     bfs_order,
     dfs_order,
@@ -19,7 +20,7 @@ from msa.analysis.schedulers.depth_first import (
 )
 from msa.analysis.schedulers.exact import exact_order, is_small
 from msa.analysis.schedulers.list_scheduler import list_order
-from msa.analysis.schedulers.live_bytes import StepBytes, sequence_peak
+from msa.analysis.schedulers.live_bytes import StepBytes, peak_bound, sequence_peak
 from msa.analysis.schedulers.local_values import LocalValues
 from msa.errors import OptionsError, ScheduleError
 from msa.hlo.schedule import Schedule
@@ -130,27 +131,46 @@ def _order(
 ) -> tuple[list[Instruction], ComputationSchedule]:
     values = LocalValues(computation)
     steps = StepBytes(values, peaks)
-    names = _DEFAULT_CANDIDATES if algorithm in ("best", "exact") else (algorithm,)
-    best: tuple[int, str, list[Instruction]] | None = None
-    for name in names:
-        sequence = ALGORITHMS[name](computation, values)
-        if len(sequence) != len(computation.instructions):
-            raise ScheduleError(
-                f"computation {computation.name!r} cannot be ordered: its "
-                "instructions wait for each other in a cycle",
-                where=computation.name,
-            )
+    if algorithm not in ("best", "exact"):
+        sequence = _ordered(computation, algorithm, values)
         peak = sequence_peak(sequence, steps)
-        if best is None or peak < best[0]:
-            best = (peak, name, sequence)
+        return sequence, ComputationSchedule(computation.name, algorithm, peak)
+    bound = peak_bound(steps)
+    best: tuple[int, str, list[Instruction]] | None = None
+    for name in _DEFAULT_CANDIDATES:
+        plain = _ordered(computation, name, values)
+        for label, sequence in (
+            (name, plain),
+            (f"{name}, delayed", delay_growth(plain, values)),
+        ):
+            peak = sequence_peak(sequence, steps)
+            if best is None or peak < best[0]:
+                best = (peak, label, sequence)
     assert best is not None
-    peak, name, sequence = best
-    if algorithm == "exact" or (algorithm == "best" and is_small(computation)):
-        effort = 200_000 if algorithm == "exact" else 2_000
+    peak, label, sequence = best
+    if peak <= bound:
+        row = ComputationSchedule(computation.name, label, peak, optimal=True)
+        return sequence, row
+    if algorithm == "exact" or is_small(computation):
+        effort = 200_000 if algorithm == "exact" else 500
         found = exact_order(computation, steps, start=sequence, effort=effort)
-        label = "exact" if found.peak_bytes < peak else name
+        if found.peak_bytes < peak:
+            label = "exact"
         row = ComputationSchedule(
             computation.name, label, found.peak_bytes, found.optimal
         )
         return found.sequence, row
-    return sequence, ComputationSchedule(computation.name, name, peak)
+    return sequence, ComputationSchedule(computation.name, label, peak)
+
+
+def _ordered(
+    computation: Computation, name: str, values: LocalValues
+) -> list[Instruction]:
+    sequence = ALGORITHMS[name](computation, values)
+    if len(sequence) != len(computation.instructions):
+        raise ScheduleError(
+            f"computation {computation.name!r} cannot be ordered: its "
+            "instructions wait for each other in a cycle",
+            where=computation.name,
+        )
+    return sequence
