@@ -62,7 +62,7 @@ def play(rounds: int, seed: int) -> dict[str, int]:
             for clique in order:
                 if clique.rank(device) is not None:
                     for kind in kinds:
-                        requests.request(kind, clique, mine.randrange(1))
+                        requests.request(kind, clique, 0)
             requests.request(Kind.PEER, whole, 0)
 
         def body(device: int, stage: Stage, number: int = number) -> None:
