@@ -200,7 +200,9 @@ def test_call_of_itself(control):
     callee = control.computation("callee")
     a = callee.parameters[0]
     callee.add(
-        Instruction("again", "call", callee.root.shape, (a,), called_computations=(callee,))
+        Instruction(
+            "again", "call", callee.root.shape, (a,), called_computations=(callee,)
+        )
     )
     only(control, "computation callee: calls itself")
 
@@ -211,7 +213,9 @@ def test_mutual_recursion():
     f, g = module.add(Computation("f")), module.add(Computation("g"))
     for mine, other in ((f, g), (g, f)):
         p = mine.add(Instruction("p", "parameter", R8, (), number))
-        mine.add(Instruction("c", "call", R8, (p,), called_computations=(other,)), root=True)
+        mine.add(
+            Instruction("c", "call", R8, (p,), called_computations=(other,)), root=True
+        )
     some(module, "calls itself")
 
 
@@ -408,7 +412,9 @@ ENTRY main {
 
 def test_like_instructions_are_each_reported():
     lines = "\n".join(f"  n{i} = f32[3] negate(p)" for i in range(5))
-    module = msa.parse(f"ENTRY m {{\n  p = f32[4] parameter(0)\n{lines}\n}}", verify=False)
+    module = msa.parse(
+        f"ENTRY m {{\n  p = f32[4] parameter(0)\n{lines}\n}}", verify=False
+    )
     assert [v.split(":")[1].split()[0] for v in find_violations(module)] == [
         "n0",
         "n1",

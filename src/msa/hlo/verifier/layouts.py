@@ -23,7 +23,8 @@ def shape_problem(shape: Shape) -> str | None:
         if array.element_count * array.element_type.byte_width > LARGEST_SIZE:
             return f"{array} has more than 2**63 bytes"
         if array.dynamic and len(array.dynamic) != len(array.dimensions):
-            return f"{array} has flags for {len(array.dynamic)} dimensions"
+            rank, count = len(array.dimensions), len(array.dynamic)
+            return f"an array of rank {rank} has flags for {count} dimensions"
         if array.layout is not None:
             problem = _layout_problem(array.layout, len(array.dimensions))
             if problem is not None:
