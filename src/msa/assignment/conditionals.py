@@ -45,8 +45,13 @@ def conditional_benefits(
 
 
 def require_conditional_outputs(state: State, group: list[MsaBufferInterval]) -> None:
-    """If one branch's result must be in default memory, all and the result must be."""
+    """If one branch's result must be in default memory, all and the result must be.
+
+    Faithful plans keep results of conditionals in default memory altogether, as the
+    XLA that made the reference plans (early 2026) does; later ones do not.
+    """
     problem, required = state.problem, state.required
+    always = state.options.faithful
     for interval in group:
         value = problem.values[interval.value]
         for position in value.positions:
@@ -58,7 +63,8 @@ def require_conditional_outputs(state: State, group: list[MsaBufferInterval]) ->
                 problem.value_at.get(Position(root, position.index)) for root in roots
             ]
             if not (
-                required.is_default(value.id, step)
+                always
+                or required.is_default(value.id, step)
                 or any(problem.opcodes[root] != "tuple" for root in roots)
                 or any(
                     result is not None and required.is_default(result, root)

@@ -143,7 +143,7 @@ def hand_default_copy_into_loop(
                     item.sequence.append(
                         MirroredAllocation(
                             value=item.value.id,
-                            position=result,
+                            position=original.position,
                             space=MemorySpace.DEFAULT,
                             chunk=None,
                             start=step,
