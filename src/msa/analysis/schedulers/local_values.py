@@ -180,7 +180,8 @@ def _start(
         return []
     before = _element_starts(x.shape)[element]
     inside = x.shape.children[element]
-    if len(x.operands) == 1 and node_count(inside) == len(nodes[x.operands[0]]):
+    alone = x.opcode == "send" or len(x.operands) == 1
+    if alone and node_count(inside) == len(nodes[x.operands[0]]):
         return [*([None] * before), *nodes[x.operands[0]]]
     found: list[int | None] = [None] * (before + 1)
     for child, operand in zip(inside.children, x.operands, strict=False):
