@@ -6,6 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pytest
+from accepted_modules import ACCEPTED
 from verifier_modules import MODULES
 
 import msa
@@ -430,7 +431,7 @@ def test_unknown_opcodes_are_passed_over():
     assert find_violations(module) == []
 
 
-ACCEPTED = {
+BODIES = {
     "unbounded": "p = f32[?,8] parameter(0)\n ROOT n = f32[?,8] negate(p)",
     "bounded": "p = f32[<=4,8] parameter(0)\n ROOT n = f32[4,8] negate(p)",
     "layouts": "p = f32[4,8]{0,1} parameter(0)\n ROOT n = f32[4,8]{1,0:T(8,128)S(1)} copy(p)",
@@ -450,9 +451,15 @@ ACCEPTED = {
 }
 
 
-@pytest.mark.parametrize("body", ACCEPTED.values(), ids=ACCEPTED)
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 def test_accepted(body):
     verify(msa.parse(f"ENTRY main {{\n {body}\n}}"))
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_accepted_module(name):
+    module = msa.parse(f"HloModule m\n{ACCEPTED[name]}")
+    assert msa.parse(module.to_text()) == module
 
 
 SHARED = os.environ.get("MSA_SHARED", "")

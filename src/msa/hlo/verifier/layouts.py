@@ -20,7 +20,10 @@ def shape_problem(shape: Shape) -> str | None:
         for size in array.dimensions:
             if size < 0 and size != UNBOUNDED:
                 return f"{array} has a negative dimension"
-        if array.element_count * array.element_type.byte_width > LARGEST_SIZE:
+        if (
+            UNBOUNDED not in array.dimensions
+            and array.element_count * array.element_type.byte_width > LARGEST_SIZE
+        ):
             return f"{array} has more than 2**63 bytes"
         if array.dynamic and len(array.dynamic) != len(array.dimensions):
             rank, count = len(array.dimensions), len(array.dynamic)
