@@ -42,28 +42,31 @@ class FreeSpace:
         self.alignment = alignment
         self.heap_size = 0
 
-    def find(self, start: int, end: int, size: int, preferred: int = -1) -> int | None:
+    def find(self, start: int, end: int, size: int) -> int | None:
         """An offset free for all of `[start, end]`, or None if nothing fits.
 
-        The preferred offset if it is free, else the smallest gap that is large
-        enough (the lowest of several). O(m log m) for m chunks that share time with
-        the interval, after a quick test against the bytes in use.
+        The smallest gap that is large enough, the lowest of several. O(m log m) for m
+        chunks that share time with the interval, after a quick test against the bytes
+        in use.
         """
-        if size > self.capacity or self._over(start, end, size):
+        # Chunks of one step are disjoint: if their sum leaves too little, no gap
+        # can be large enough.
+        if self.peak.highest(start, end) > self.capacity - size:
             return None
         used = self._tree.spans_overlapping(start, end)
         gaps = free_gaps(used, size, self.alignment)
-        offset = best_fit(gaps, size, self.alignment, preferred)
+        offset = best_fit(gaps, size, self.alignment)
         return offset if offset + size <= self.capacity else None
 
-    def _over(self, start: int, end: int, size: int) -> bool:
-        # Chunks of one step are disjoint: if their sum leaves too little, no gap
-        # can be large enough.
-        return self.peak.highest(start, end) > self.capacity - size
-
     def fits_at(self, start: int, end: int, size: int, offset: int) -> bool:
-        """Whether `[offset, offset + size)` is free for all of `[start, end]`."""
-        return self.find(start, end, size, offset) == offset
+        """Whether `[offset, offset + size)` is aligned and free for all of the time."""
+        top = offset + size
+        if top > self.capacity or offset % self.alignment:
+            return False
+        return not any(
+            low < top and offset < high
+            for low, high in self._tree.spans_overlapping(start, end)
+        )
 
     def latest_end_at(self, start: int, end: int, size: int, offset: int) -> int:
         """The last step up to which the chunk is free from `start` on, at most `end`.

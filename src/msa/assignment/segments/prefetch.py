@@ -54,10 +54,9 @@ class PrefetchSearch:
 
     def run(self, source: Allocation) -> int:
         """Find a start and commit the copy; otherwise or the reasons."""
-        state, request = self.state, self.request
         if not self._begin(source):
             return OUT_OF_MEMORY
-        picker = state.picker
+        picker = self.state.picker
         # If nothing fits even in the shortest interval, nothing fits at all.
         latest = picker.latest_time()
         if not self._find_chunk(latest):
@@ -72,7 +71,6 @@ class PrefetchSearch:
                 self._commit(source, start, offset)
                 return SUCCESS
             failures |= failure
-        _ = request
         return failures or LIVE_RANGE_TOO_SHORT
 
     def _begin(self, source: Allocation) -> bool:
@@ -178,9 +176,14 @@ def _prefetch_just_in_time(
     ):
         raise InternalError(f"the copy right before step {end} breaks the copy order")
     preferred = request.preferred_offset
-    wanted = -1 if preferred is None else preferred.offset
-    offset = state.space.find(end, end, request.size, wanted)
-    if offset is None or wanted not in (-1, offset):
+    offset: int | None
+    if preferred is None:
+        offset = state.space.find(end, end, request.size)
+    elif state.space.fits_at(end, end, request.size, preferred.offset):
+        offset = preferred.offset
+    else:
+        offset = None
+    if offset is None:
         return OUT_OF_MEMORY
     copy = CopyAllocation(
         value=request.target.value.id,
