@@ -182,6 +182,8 @@ collective-permute-in-place | collective-permute(f32[8], f32[64], s32[], s32[]) 
 collective-broadcast | collective-broadcast(f32[8]) | - | f32[8]{0}
 all-to-all | all-to-all(f32[8]) | dimensions={0} | f32[8]{0}
 all-to-all-tuple | all-to-all(f32[8], f32[8]) | - | (f32[8]{0}, f32[8]{0})
+all-gather-start-groups | all-gather-start(f32[8,2]) | dimensions={1}, replica_groups={{0,1}} | (f32[8,2], f32[8,4])
+collective-permute-start-inferred | collective-permute-start(f32[8]) | source_target_pairs={{0,1}} | (f32[8], f32[8])
 ragged-all-to-all | ragged-all-to-all(f32[8,2], f32[16,2], s64[4], s64[4], s64[4], s64[4]) | - | f32[16,2]{1,0}
 """
 

@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from shape_rows import CALLED, INFERRED, REJECTED, STATED
 
+from hlo.shape_rows import CALLED, INFERRED, REJECTED, STATED
 from msa.errors import ShapeInferenceError
 from msa.hlo.opcode import COMMON_ATTRIBUTES, OPCODES
 from msa.hlo.parser.cursor import Cursor

@@ -6,10 +6,10 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pytest
-from accepted_modules import ACCEPTED
-from verifier_modules import MODULES
 
 import msa
+from hlo.accepted_modules import ACCEPTED
+from hlo.verifier_modules import MODULES
 from msa.errors import HloVerifyError
 from msa.hlo.computation import Computation
 from msa.hlo.instruction import Instruction
@@ -218,6 +218,13 @@ def test_mutual_recursion():
             Instruction("c", "call", R8, (p,), called_computations=(other,)), root=True
         )
     some(module, "calls itself")
+
+
+def test_empty_callee(control):
+    control.computation("callee").instructions.clear()
+    control.computation("callee").root = None
+    some(control, "computation callee: has no instructions")
+    some(control, "call in main", "takes 0 operands, got 1")
 
 
 def test_missing_callee(control):

@@ -5,9 +5,9 @@ first occurrence of one piece of text.
 """
 
 import pytest
-from verifier_modules import MODULES
 
 import msa
+from hlo.verifier_modules import MODULES
 from msa.errors import HloError, HloVerifyError
 
 ROWS = """
@@ -271,6 +271,8 @@ all-reduce-type | collective | ar = f32[8,4] all-reduce | ar = s32[8,4] all-redu
 all-reduce-repeat | collective | all-reduce(x), replica_groups={{0,1},{2,3}} | all-reduce(x), replica_groups={{0,1},{1,3}}
 all-reduce-ids | collective | all-reduce(x), | all-reduce(x), use_global_device_ids=true,
 all-reduce-tuple | collective | ar = f32[8,4] all-reduce(x) | ar = f32[8,4] all-reduce(x, x)
+all-reduce-device | collective | all-reduce(x), replica_groups={{0,1},{2,3}} | all-reduce(x), replica_groups={{0,1},{2,4}}
+permute-device | collective | {{0,1},{1,2},{2,3}} | {{0,1},{1,2},{2,4}}
 all-gather-shape | collective | ag = f32[16,4] all | ag = f32[32,4] all
 all-gather-axis | collective | [2,2]<=[4], dimensions={0} | [2,2]<=[4], dimensions={1}
 all-gather-axes | collective | [2,2]<=[4], dimensions={0} | [2,2]<=[4], dimensions={}

@@ -127,7 +127,8 @@ def _all_gather_start(op: Operation) -> Shape | None:
     """`(operand, result)`, or both as tuples when there are several."""
     count, axis, stated = group_size(op), op.integer("dimensions"), op.stated
     if stated is None:
-        return None
+        whole, gathered = _whole(op), _all_gather(op)
+        return None if gathered is None else Shape.tuple_of(whole, gathered)
     sources = elements_of(element(op, stated, 0))
     results = elements_of(element(op, stated, 1))
     if len(sources) != len(op.operands) or len(results) != len(op.operands):
@@ -207,7 +208,8 @@ def _moved(op: Operation) -> Shape:
 def _collective_permute_start(op: Operation) -> Shape | None:
     moved, stated = _moved(op), op.stated
     if stated is None:
-        return None
+        in_place = op.attribute("slice_sizes", None) is not None
+        return Shape.tuple_of(op.operands[0] if in_place else moved, moved)
     result = element(op, stated, 1)
     if not (compatible(result, moved) or compatible(result, Shape.tuple_of(moved))):
         op.fail(f"gives {dims_text(moved)}, not {dims_text(result)}")

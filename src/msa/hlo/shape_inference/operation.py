@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from operator import is_
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from msa.errors import ShapeInferenceError
@@ -23,7 +24,9 @@ class Signature(NamedTuple):
 
     @classmethod
     def of(cls, computation: Computation) -> Signature:
-        """The signature of a computation as it stands."""
+        """The signature of a computation as it stands; an empty one gives `()`."""
+        if computation.root is None:
+            return cls((), Shape.tuple_of())
         return cls(
             tuple(p.shape for p in computation.parameters), computation.root.shape
         )
@@ -187,32 +190,33 @@ def same_type(a: PrimitiveType, b: PrimitiveType) -> bool:
 
 def same_but_precision(a: Shape, b: Shape) -> bool:
     """Compatible shapes up to floating-point precision and unbounded dimensions."""
+    return _agree(a, b, same_type)
+
+
+def compatible(a: Shape, b: Shape) -> bool:
+    """Same kinds, types and dimensions; an unbounded dimension agrees with any.
+
+    Layouts and dynamic flags do not matter.
+    """
+    return a is b or _agree(a, b, is_)
+
+
+def _agree(
+    a: Shape, b: Shape, types_agree: Callable[[PrimitiveType, PrimitiveType], bool]
+) -> bool:
     stack = [(a, b)]
     while stack:
         x, y = stack.pop()
         if x is y:
             continue
         if (
-            not same_type(x.element_type, y.element_type)
+            not types_agree(x.element_type, y.element_type)
             or not same_dims(x.dimensions, y.dimensions)
             or len(x.children) != len(y.children)
         ):
             return False
         stack.extend(zip(x.children, y.children, strict=True))
     return True
-
-
-def compatible(a: Shape, b: Shape) -> bool:
-    """Same kinds, types and dimensions; an unbounded dimension agrees with any."""
-    if a is b:
-        return True
-    return a.compatible(b) or (
-        same_but_precision(a, b)
-        and all(
-            x.element_type is y.element_type
-            for (_, x), (_, y) in zip(a.leaves(), b.leaves(), strict=True)
-        )
-    )
 
 
 def higher_precision(a: PrimitiveType, b: PrimitiveType) -> PrimitiveType:

@@ -15,6 +15,7 @@ from msa.hlo.verifier.asynchronous import check_async_operations
 from msa.hlo.verifier.calls import check_calls
 from msa.hlo.verifier.computations import Findings, check_computation
 from msa.hlo.verifier.configuration import check_configuration
+from msa.hlo.verifier.devices import check_devices
 from msa.hlo.verifier.instructions import InstructionChecker
 from msa.hlo.verifier.report import Report
 from msa.hlo.verifier.scheduling import check_schedule
@@ -61,6 +62,7 @@ def find_violations(module: Module) -> list[str]:
             check_computation(report, computation, checker, findings)
         check_calls(report, module, findings.callers)
         check_async_operations(report, findings.asynchronous)
+        check_devices(report, module, findings.collectives)
         check_schedule(report, module, findings.disordered)
         check_configuration(report, module)
     return report.violations

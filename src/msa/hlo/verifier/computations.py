@@ -12,6 +12,13 @@ from msa.hlo.instruction import Instruction
 from msa.hlo.verifier.instructions import InstructionChecker
 from msa.hlo.verifier.report import Report
 
+_COLLECTIVE: Final = (
+    "all-gather all-gather-start all-reduce all-reduce-start reduce-scatter all-to-all "
+    "ragged-all-to-all collective-broadcast collective-permute collective-permute-start"
+)
+COLLECTIVE_OPCODES: Final = frozenset(_COLLECTIVE.split())
+"""Opcodes in which several devices take part."""
+
 _ASYNC: Final = (
     "async-start async-update async-done copy-start copy-done all-gather-start "
     "all-gather-done all-reduce-start all-reduce-done collective-permute-start "
@@ -27,11 +34,13 @@ class Findings:
 
     Attributes:
         asynchronous: instructions that start, continue or end async operations.
+        collectives: instructions in which several devices take part.
         callers: instructions that call computations.
         disordered: computations not listed in topological order.
     """
 
     asynchronous: list[Instruction] = field(default_factory=list)
+    collectives: list[Instruction] = field(default_factory=list)
     callers: list[Instruction] = field(default_factory=list)
     disordered: list[Computation] = field(default_factory=list)
 
@@ -72,6 +81,8 @@ def check_computation(
             findings.callers.append(instruction)
         if opcode in ASYNC_OPCODES:
             findings.asynchronous.append(instruction)
+        if opcode in COLLECTIVE_OPCODES:
+            findings.collectives.append(instruction)
         if instruction.computation is not computation:
             report.computation(
                 computation, f"holds {instruction.name}, which belongs elsewhere"
@@ -197,7 +208,7 @@ def _check_names(report: Report, computation: Computation, count: int) -> None:
 def _check_parameters(
     report: Report, computation: Computation, parameters: list[Instruction]
 ) -> None:
-    numbers = [x.attributes.get("parameter_number", -1) for x in parameters]
+    numbers = [_number(x) for x in parameters]
     if sorted(numbers) != list(range(len(numbers))):
         report.computation(
             computation, f"parameter numbers are not 0, 1, …: {sorted(numbers)}"
@@ -205,6 +216,10 @@ def _check_parameters(
     listed = computation.parameters
     if len(listed) == len(parameters) and all(map(is_, listed, parameters)):
         return
-    parameters.sort(key=lambda x: int(x.attributes.get("parameter_number", -1)))
-    if listed != parameters:
+    if listed != sorted(parameters, key=_number):
         report.computation(computation, "its list of parameters is out of date")
+
+
+def _number(parameter: Instruction) -> int:
+    number = parameter.attributes.get("parameter_number")
+    return number if isinstance(number, int) else -1

@@ -11,7 +11,12 @@ LARGEST_SIZE = 2**63 - 1
 
 def shape_problem(shape: Shape) -> str | None:
     """What is wrong with a shape at any depth, or None."""
-    for _, leaf in shape.leaves():
+    stack = [shape]  # not `leaves`, whose indices grow with the depth
+    while stack:
+        leaf = stack.pop()
+        if leaf.is_tuple:
+            stack.extend(reversed(leaf.children))
+            continue
         array = leaf.as_array
         if array.element_type.family == "special":
             if array.dimensions or array.layout is not None:
