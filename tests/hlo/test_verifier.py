@@ -237,6 +237,12 @@ def test_callee_where_none_belongs(control):
     only(control, "y in left", "negate calls 0 computations, not 1")
 
 
+@pytest.mark.parametrize("name", ["x", "init", "y"])
+def test_callee_of_a_leaf_or_tuple(control, name):
+    named(control, "main", name).called_computations = (control.computation("left"),)
+    only(control, f"{name} in main", "calls 0 computations, not 1")
+
+
 def test_wrapped_computation_of_two_starts():
     module = msa.parse(MODULES["async"])
     main = module.entry
@@ -279,6 +285,8 @@ def test_done_wraps_another_computation():
         ("control", "body", "n", "index"),
         ("control", "body", "one", "literal"),
         ("elementwise", "main", "less", "direction"),
+        ("control", "main", "fus", "kind"),
+        ("collective", "main", "cp", "source_target_pairs"),
     ],
 )
 def test_missing_attribute(module, computation, name, attribute):

@@ -22,7 +22,7 @@ def check_devices(
     count = module.replica_count * module.num_partitions
     if count <= 1:
         return
-    known: dict[Any, int] = {}
+    known: dict[int, int] = {}
     for instruction in collectives:
         attributes = instruction.attributes
         for value in (
@@ -31,9 +31,9 @@ def check_devices(
         ):
             if value is None:
                 continue
-            largest = known.get(value)
+            largest = known.get(id(value))  # shared by the reader, kept by the module
             if largest is None:
-                largest = known[value] = _largest(value)
+                largest = known[id(value)] = _largest(value)
             if largest >= count:
                 report.instruction(
                     instruction, f"names device {largest} of a module for {count}"
@@ -45,5 +45,5 @@ def _largest(value: Any) -> int:
     try:
         rows = value if isinstance(value, tuple) else value.expand(0)
         return max((int(d) for row in rows for d in row), default=-1)
-    except (MsaError, TypeError, ValueError):
+    except (MsaError, AttributeError, TypeError, ValueError):
         return -1  # reported with the instruction

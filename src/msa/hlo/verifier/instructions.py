@@ -15,6 +15,7 @@ from typing import Any, Final
 from msa.errors import ShapeInferenceError
 from msa.hlo.computation import Computation
 from msa.hlo.instruction import Instruction
+from msa.hlo.opcode import OPCODES
 from msa.hlo.shape import Shape
 from msa.hlo.shape_inference import RULES, Signature, infer_operation
 from msa.hlo.shape_inference.operation import (
@@ -72,10 +73,18 @@ _CALLED: Final[dict[str, tuple[int, int | None]]] = {
 }
 
 
+_REQUIRED: Final = {
+    name: tuple(x for x in info.required if x not in info.called)
+    for name, info in OPCODES.items()
+}
+"""Attributes without which an instruction could not be written."""
+
+
 def _tuple_is_fine(instruction: Instruction) -> bool:
     children, operands = instruction.shape.children, instruction.operands
     return (
         instruction.shape.is_tuple
+        and not instruction.called_computations
         and len(children) == len(operands)
         and all(map(is_, children, map(_shape_of, operands)))
     )
@@ -87,7 +96,8 @@ def _element_is_fine(instruction: Instruction) -> bool:
         return False
     source = operands[0].shape
     return (
-        source.is_tuple
+        not instruction.called_computations
+        and source.is_tuple
         and index < len(source.children)
         and source.children[index] is instruction.shape
     )
@@ -95,7 +105,11 @@ def _element_is_fine(instruction: Instruction) -> bool:
 
 def _fusion_is_fine(instruction: Instruction) -> bool:
     called, operands = instruction.called_computations, instruction.operands
-    if len(called) != 1 or called[0].root is None:
+    if (
+        "kind" not in instruction.attributes
+        or len(called) != 1
+        or called[0].root is None
+    ):
         return False
     parameters = called[0].parameters
     return (
@@ -107,13 +121,20 @@ def _fusion_is_fine(instruction: Instruction) -> bool:
 
 def _constant_is_fine(instruction: Instruction) -> bool:
     literal = instruction.attributes.get("literal")
-    return literal is not None and literal.shape is instruction.shape
+    if instruction.called_computations:
+        return False
+    return getattr(literal, "shape", None) is instruction.shape
 
 
 def _parameter_is_fine(instruction: Instruction) -> bool:
     attributes = instruction.attributes
     number = attributes.get("parameter_number")
-    return len(attributes) == 1 and isinstance(number, int) and number >= 0
+    return (
+        len(attributes) == 1
+        and isinstance(number, int)
+        and number >= 0
+        and not instruction.called_computations
+    )
 
 
 _LEAVES: Final[dict[str, Callable[[Instruction], bool]]] = {
@@ -240,18 +261,14 @@ class InstructionChecker:
         short_cut = _SHORT_CUTS.get(opcode)
         if short_cut is not None and short_cut(instruction):
             return True
-        problem = self._called_problem(instruction) or self._problem(instruction)
+        problem = (
+            _called_problem(instruction)
+            or self._problem(instruction)
+            or _attribute_problem(instruction)
+        )
         if problem is not None:
             self._report.instruction(instruction, problem)
         return problem is None
-
-    def _called_problem(self, instruction: Instruction) -> str | None:
-        count = len(instruction.called_computations)
-        least, most = _CALLED.get(instruction.opcode, (0, 0))
-        if count < least or (most is not None and count > most):
-            wanted = str(least) if least == most else f"at least {least}"
-            return f"{instruction.opcode} calls {wanted} computations, not {count}"
-        return None
 
     def _problem(self, instruction: Instruction) -> str | None:
         stated = instruction.shape
@@ -271,6 +288,23 @@ class InstructionChecker:
         if not agree(op.opcode, result, stated):
             return f"{op.opcode} gives {dims_text(result)}, not {dims_text(stated)}"
         return _stretched(op, stated) or _mixed(op)
+
+
+def _called_problem(instruction: Instruction) -> str | None:
+    count = len(instruction.called_computations)
+    least, most = _CALLED.get(instruction.opcode, (0, 0))
+    if count < least or (most is not None and count > most):
+        wanted = str(least) if least == most else f"at least {least}"
+        return f"{instruction.opcode} calls {wanted} computations, not {count}"
+    return None
+
+
+def _attribute_problem(instruction: Instruction) -> str | None:
+    opcode = instruction.opcode
+    for name in _REQUIRED[opcode]:
+        if name not in instruction.attributes:
+            return f"{opcode}: attribute {name} is missing"
+    return None
 
 
 def agree(opcode: str, result: Shape, stated: Shape) -> bool:
