@@ -96,7 +96,7 @@ class AllocationValue:
         self.size = size
         self.uses: list[SegmentUse] = []
         self.sequence: list[Allocation] = []
-        self.contiguous = value.contiguous
+        self.contiguous = False
 
     def __repr__(self) -> str:
         return f"AllocationValue({self.position}, uses={self.uses})"
@@ -136,9 +136,11 @@ def _of_value(
     for number, use in numbered:
         home = _home(created, use, problem)
         home.uses.append(SegmentUse(use, number, times, read[number] if read else 0.0))
+    contiguous = {value.positions[n] for n in value.contiguous_positions}
     for item in created:
-        if _starts_or_updates(problem.opcodes[item.position.step]):
-            item.contiguous = True
+        item.contiguous = item.position in contiguous or _starts_or_updates(
+            problem.opcodes[item.position.step]
+        )
     return created
 
 

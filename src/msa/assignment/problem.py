@@ -88,7 +88,8 @@ class Value:
         pinned: its shape asks for alternate memory from the start.
         banned_uses: numbers of uses that must read from default memory.
         banned_positions: numbers of positions that must be in default memory.
-        contiguous: must stay in one place from definition to last use.
+        contiguous_positions: numbers of positions that must stay in one memory, in one
+            piece, from there to their last use.
         key: whatever the maker of the problem wants to find again.
     """
 
@@ -108,7 +109,7 @@ class Value:
     pinned: bool = False
     banned_uses: frozenset[int] = frozenset()
     banned_positions: frozenset[int] = frozenset()
-    contiguous: bool = False
+    contiguous_positions: frozenset[int] = frozenset()
     key: Any = field(default=None, compare=False, repr=False)
 
     @property

@@ -135,6 +135,6 @@ def _value_from_dict(data: Mapping[str, Any]) -> Value:
     fields["uses"] = tuple(_use(u) for u in data["uses"])
     for name in ("live", "position_bytes", "use_bytes"):
         fields[name] = tuple(data[name])
-    for name in ("banned_uses", "banned_positions"):
+    for name in ("banned_uses", "banned_positions", "contiguous_positions"):
         fields[name] = frozenset(data[name])
     return Value(**fields)

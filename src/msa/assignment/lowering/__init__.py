@@ -1,0 +1,2 @@
+"""Turning decisions into a module: copies, memory spaces, a new schedule."""
+

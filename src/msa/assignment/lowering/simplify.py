@@ -1,0 +1,162 @@
+"""Removing what lowering left without a reader, and tuples that undo each other.
+
+Reference: `MemorySpaceAssignment::SimplifyGraph` in
+`xla/service/memory_space_assignment/memory_space_assignment.cc`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from msa.assignment.lowering.state import LoweringState
+from msa.hlo.computation import Computation
+from msa.hlo.instruction import Instruction
+from msa.hlo.module import Module
+
+_KEPT: Final = frozenset(
+    "parameter copy-start copy-done send send-done recv recv-done infeed outfeed "
+    "all-reduce-start all-reduce-done all-gather-start all-gather-done "
+    "collective-permute-start collective-permute-done async-start async-update "
+    "async-done all-reduce all-gather all-to-all collective-permute "
+    "collective-broadcast reduce-scatter ragged-all-to-all rng "
+    "rng-get-and-update-state trace after-all add-dependency "
+    "set-dimension-size domain opt-barrier".split()
+)
+"""Opcodes that may act on something else than their users."""
+
+
+def simplify(state: LoweringState) -> set[Instruction]:
+    """Clean every scheduled computation; returns the removed instructions.
+
+    Control dependencies stay: the order of the steps that they join does not change.
+    Linear.
+    """
+    schedule = state.module.schedule
+    assert schedule is not None
+    removed: set[Instruction] = set()
+    for computation in list(schedule):
+        _forward_tuples(computation)
+        dead = _dead_instructions(computation)
+        for instruction in dead:  # readers before what they read
+            instruction.detach()
+        if dead:
+            computation.remove(dead)
+            removed.update(dead)
+    _remove_uncalled(state.module, removed)
+    return removed
+
+
+def _forward_tuples(computation: Computation) -> None:
+    """Elements of tuples become the operands; a tuple of all elements the original."""
+    for instruction in computation.post_order():
+        opcode = instruction.opcode
+        if opcode == "get-tuple-element":
+            source = instruction.operands[0]
+            if source.opcode == "tuple" and not _ordered(instruction):
+                instruction.replace_all_uses_with(
+                    source.operands[instruction.tuple_index]
+                )
+        elif opcode == "tuple" and not _ordered(instruction):
+            original = _whole_original(instruction)
+            if original is not None:
+                instruction.replace_all_uses_with(original)
+
+
+def _whole_original(instruction: Instruction) -> Instruction | None:
+    operands = instruction.operands
+    if not operands or operands[0].opcode != "get-tuple-element":
+        return None
+    source = operands[0].operands[0]
+    if len(source.shape.children) != len(operands):
+        return None
+    for number, operand in enumerate(operands):
+        if (
+            operand.opcode != "get-tuple-element"
+            or operand.operands[0] is not source
+            or operand.tuple_index != number
+        ):
+            return None
+    return source
+
+
+def _dead_instructions(computation: Computation) -> list[Instruction]:
+    """Instructions without effect that no live instruction reads, readers first."""
+    root = computation.root
+    waiting = {x: len(x._users) for x in computation.instructions}
+    work = [x for x in reversed(computation.instructions) if _removable(x, root)]
+    work = [x for x in work if not waiting[x]]
+    dead: dict[Instruction, None] = {}
+    while work:
+        instruction = work.pop()
+        if instruction in dead:
+            continue
+        dead[instruction] = None
+        for operand in dict.fromkeys(instruction.operands):
+            waiting[operand] -= 1
+            if not waiting[operand] and _removable(operand, root):
+                work.append(operand)
+    return list(dead)
+
+
+def _removable(instruction: Instruction, root: Instruction) -> bool:
+    if instruction is root or instruction.opcode in _KEPT or _ordered(instruction):
+        return False
+    if instruction.attributes.get("custom_call_has_side_effect"):
+        return False
+    if instruction.called_computations:
+        return not _has_effects(instruction.called_computations)
+    return True
+
+
+def _ordered(instruction: Instruction) -> bool:
+    return bool(instruction.control_predecessors or instruction.control_successors)
+
+
+def _has_effects(computations: Iterable[Computation]) -> bool:
+    work, seen = list(computations), set()
+    while work:
+        computation = work.pop()
+        if computation in seen:
+            continue
+        seen.add(computation)
+        for instruction in computation.instructions:
+            if instruction.opcode in _KEPT and instruction.opcode != "parameter":
+                return True
+            if instruction.attributes.get("custom_call_has_side_effect"):
+                return True
+            work += instruction.called_computations
+    return False
+
+
+def _remove_uncalled(module: Module, removed: set[Instruction]) -> None:
+    """Drop computations that only removed instructions called."""
+    suspects: dict[Computation, None] = {}
+    for instruction in removed:
+        for callee in instruction.called_computations:
+            suspects[callee] = None
+    if not suspects:
+        return
+    calls: dict[Computation, int] = {}
+    for computation in module.computations:
+        for instruction in computation.instructions:
+            for callee in instruction.called_computations:
+                calls[callee] = calls.get(callee, 0) + 1
+    gone: set[Computation] = set()
+    work = list(suspects)
+    while work:
+        computation = work.pop()
+        if calls.get(computation, 0) or computation in gone:
+            continue
+        gone.add(computation)
+        for instruction in computation.instructions:
+            removed.add(instruction)
+            for callee in instruction.called_computations:
+                calls[callee] -= 1
+                work.append(callee)
+    if gone:
+        module.computations = [c for c in module.computations if c not in gone]
+        schedule = module.schedule
+        assert schedule is not None
+        for computation in gone:
+            schedule.remove(computation)
