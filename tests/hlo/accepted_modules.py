@@ -33,6 +33,12 @@ ENTRY e {
   ROOT a = (f32[128,32]{0,1}) all-to-all(p), replica_groups={}
 }
 """,
+    "all-gather-across-partitions": """
+ENTRY e {
+  p = f32[128,32]{0,1} parameter(0)
+  ROOT a = f32[512,32]{0,1} all-gather(p), channel_id=1, replica_groups={{0,1}}, dimensions={0}
+}
+""",
     "permute-in-place": """
 ENTRY e {
   p = f32[128,128]{1,0} parameter(0)

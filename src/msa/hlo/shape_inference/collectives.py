@@ -44,6 +44,19 @@ def group_size(op: Operation) -> int:
     return sizes.pop() if len(sizes) == 1 else 0
 
 
+def _participants(op: Operation) -> int:
+    """Devices that a gather or scatter spans; 0 when the text leaves it open.
+
+    With a channel but without global ids, groups list replicas and every partition
+    of them takes part: a number that the instruction does not know.
+    """
+    count = group_size(op)
+    crosses = op.attribute("channel_id", None) is not None
+    if crosses and not op.attribute("use_global_device_ids", False):
+        return 0
+    return count
+
+
 def _check_ids(op: Operation) -> None:
     if (
         op.attribute("use_global_device_ids", False)
@@ -101,7 +114,7 @@ def _check_scaled(
 
 
 def _all_gather(op: Operation) -> Shape | None:
-    count = group_size(op)
+    count = _participants(op)
     _check_ids(op)
     axis, stated = op.integer("dimensions"), op.stated
     if stated is None:
@@ -125,7 +138,7 @@ def _scale(shape: Shape, axis: int, count: int) -> Shape:
 
 def _all_gather_start(op: Operation) -> Shape | None:
     """`(operand, result)`, or both as tuples when there are several."""
-    count, axis, stated = group_size(op), op.integer("dimensions"), op.stated
+    count, axis, stated = _participants(op), op.integer("dimensions"), op.stated
     if stated is None:
         whole, gathered = _whole(op), _all_gather(op)
         return None if gathered is None else Shape.tuple_of(whole, gathered)
@@ -141,7 +154,7 @@ def _all_gather_start(op: Operation) -> Shape | None:
 
 
 def _reduce_scatter(op: Operation) -> Shape | None:
-    count = group_size(op)
+    count = _participants(op)
     _check_ids(op)
     op.signature()
     axis, stated = op.integer("dimensions"), op.stated

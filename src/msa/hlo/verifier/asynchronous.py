@@ -26,7 +26,7 @@ _STARTS: Final = {
 _CARRIED: Final = frozenset(
     {"get-tuple-element", "parameter", "opt-barrier", "add-dependency", "bitcast"}
 )
-"""Through these a loop may carry the handle of an open send or receive."""
+"""Through these a loop may carry the handle of an open operation."""
 
 _CONTINUATIONS: Final = {
     start: frozenset(done for done, starts in _STARTS.items() if start in starts)
@@ -74,7 +74,7 @@ def _check_source(report: Report, instruction: Instruction) -> None:
                 instruction, f"and {source.name} differ in is_host_transfer"
             )
         return
-    pipelined = instruction.opcode in ("send-done", "recv-done")
+    pipelined = not instruction.opcode.startswith("async-")
     if not (pipelined and source.opcode in _CARRIED):
         report.instruction(
             instruction,
