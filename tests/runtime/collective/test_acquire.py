@@ -49,7 +49,7 @@ ALL = list(Kind)
 SLICE = AllocationSlice(0, 64, 16)
 
 
-def test_every_lookup_form_E9() -> None:  # noqa: N802
+def test_every_lookup_form_E9() -> None:
     c = cluster()
 
     def body(device: int, stage: Stage) -> None:
@@ -83,7 +83,7 @@ def test_every_lookup_form_E9() -> None:  # noqa: N802
     c.close()
 
 
-def test_different_bases_same_offsets_E10() -> None:  # noqa: N802
+def test_different_bases_same_offsets_E10() -> None:
     world = DeviceWorld(2, granularity=GRANULARITY)
     for _ in range(3):
         world.allocate(1, 5000, collective=True)
@@ -101,7 +101,7 @@ def test_different_bases_same_offsets_E10() -> None:  # noqa: N802
     assert [o.unwrap() for o in out] == [[11] * 4] * 2
 
 
-def test_not_found_is_a_value_E11() -> None:  # noqa: N802
+def test_not_found_is_a_value_E11() -> None:
     c = cluster()
     other = CliqueKey.local(0, 1, 2, 3, communication_id=7)
 
@@ -122,7 +122,7 @@ def test_not_found_is_a_value_E11() -> None:  # noqa: N802
     c.close()
 
 
-def test_two_processes_E12() -> None:  # noqa: N802
+def test_two_processes_E12() -> None:
     world = DeviceWorld(4, granularity=GRANULARITY, processes=(0, 0, 1, 1))
     spanning = CliqueKey((0, 1, 2, 3), 2)
     for kind in (Kind.MULTICAST, Kind.PEER):
@@ -191,14 +191,14 @@ def test_index_sets_must_agree(kind: Kind) -> None:
             o.unwrap()
 
 
-def test_unknown_index_fails_on_every_rank_A10() -> None:  # noqa: N802
+def test_unknown_index_fails_on_every_rank_A10() -> None:
     for kind in ALL:
         c = cluster(2, sizes=(4096,))
         for o in c.run(ask_for([kind], all_of(2), [7])):
             assert isinstance(o.error, IndexError)
 
 
-def test_random_arrival_orders_never_deadlock_E16() -> None:  # noqa: N802
+def test_random_arrival_orders_never_deadlock_E16() -> None:
     cliques = [CliqueKey.local(0, 1), CliqueKey.local(2, 3), K2]
     c = cluster(sizes=(4096,))
     for run in range(100):
@@ -220,7 +220,7 @@ def test_random_arrival_orders_never_deadlock_E16() -> None:  # noqa: N802
     c.close()
 
 
-def test_second_execution_hits_the_cache_E17_E18() -> None:  # noqa: N802
+def test_second_execution_hits_the_cache_E17_E18() -> None:
     c = cluster()
     ask = ask_for([Kind.SYMMETRIC, Kind.MULTICAST], K2, [0, 1])
     first = [o.unwrap().trace.registrations for o in c.run(ask, run_id=1)]
@@ -235,7 +235,7 @@ def test_second_execution_hits_the_cache_E17_E18() -> None:  # noqa: N802
     c.close()
 
 
-def test_ranks_that_disagree_about_hits_E19() -> None:  # noqa: N802
+def test_ranks_that_disagree_about_hits_E19() -> None:
     c = cluster()
     ask = ask_for([Kind.SYMMETRIC], K2, [0, 1])
     for o in c.run(ask, run_id=1):
@@ -329,7 +329,7 @@ def test_a_smaller_request_hits_inside_a_cached_run() -> None:
 
 @pytest.mark.parametrize("dtype", ["f32", "i32", "f16"])
 @pytest.mark.parametrize("count", [1, 7, 1024])
-def test_all_reduce_E25(dtype: str, count: int) -> None:  # noqa: N802
+def test_all_reduce_E25(dtype: str, count: int) -> None:
     c = cluster()
     kind = {"f32": np.float32, "i32": np.int32, "f16": np.float16}[dtype]
     where = AllocationSlice(1, 128, count * np.dtype(kind).itemsize)
@@ -384,7 +384,7 @@ def test_the_other_collectives() -> None:
     c.close()
 
 
-def test_nothing_requested_E26() -> None:  # noqa: N802
+def test_nothing_requested_E26() -> None:
     c = cluster()
     out = c.run(lambda *_: None, devices=[0])
     assert out[0].unwrap().trace.events == []
@@ -413,7 +413,7 @@ def test_put_is_bounds_checked() -> None:
         o.unwrap()
 
 
-def test_symmetric_windows_of_four_ranks_C11() -> None:  # noqa: N802
+def test_symmetric_windows_of_four_ranks_C11() -> None:
     """Buffers of 300 B and 5000 B at granularity 4096."""
     c = cluster(4, sizes=(300, 5000))
 
@@ -431,7 +431,7 @@ def test_symmetric_windows_of_four_ranks_C11() -> None:  # noqa: N802
     c.close()
 
 
-def test_misaligned_or_unequal_windows_name_the_rank_C11() -> None:  # noqa: N802
+def test_misaligned_or_unequal_windows_name_the_rank_C11() -> None:
     world = DeviceWorld(4, granularity=GRANULARITY)
     pools = [world.allocate(d, 4 * GRANULARITY, collective=True) for d in range(4)]
     shifted = [

@@ -30,21 +30,21 @@ def world() -> DeviceWorld:
     return DeviceWorld(4, granularity=G)
 
 
-def test_double_subscription_E1(world: DeviceWorld) -> None:  # noqa: N802
+def test_double_subscription_E1(world: DeviceWorld) -> None:
     m = create_multicast_memory(world, G, 2)
     m.subscribe(0)
     with pytest.raises(InternalStatus):
         m.subscribe(0)
 
 
-def test_map_before_all_subscribed_E2(world: DeviceWorld) -> None:  # noqa: N802
+def test_map_before_all_subscribed_E2(world: DeviceWorld) -> None:
     m = create_multicast_memory(world, G, 2)
     m.subscribe(0)
     with pytest.raises(FailedPrecondition):
         m.map(world.allocate(0, G, collective=True), 0)
 
 
-def test_third_subscription_E3(world: DeviceWorld) -> None:  # noqa: N802
+def test_third_subscription_E3(world: DeviceWorld) -> None:
     m = create_multicast_memory(world, G, 2)
     m.subscribe(0)
     m.subscribe(1)
@@ -74,12 +74,12 @@ def test_load_reduce(world: DeviceWorld, offsets: tuple[int, int]) -> None:
         assert got.tolist() == [4] * 8
 
 
-def test_misaligned_bind_E5(world: DeviceWorld) -> None:  # noqa: N802
+def test_misaligned_bind_E5(world: DeviceWorld) -> None:
     with pytest.raises(InternalStatus, match="invalid value"):
         bind(world, (32, 0))
 
 
-def test_peer_capability_E7() -> None:  # noqa: N802
+def test_peer_capability_E7() -> None:
     world = DeviceWorld(2, can_access={(0, 1): False})
     assert world.can_access(0, 0)
     assert not world.can_access(0, 1)
@@ -88,7 +88,7 @@ def test_peer_capability_E7() -> None:  # noqa: N802
     assert not world.peer_access_enabled((0, 1))
 
 
-def test_creation_errors_E8(world: DeviceWorld) -> None:  # noqa: N802
+def test_creation_errors_E8(world: DeviceWorld) -> None:
     with pytest.raises(InvalidArgument):
         create_multicast_memory(world, 0, 2)
     with pytest.raises(InvalidArgument):
@@ -114,7 +114,7 @@ def test_map_errors(world: DeviceWorld) -> None:
         m.map(world.allocate(3, 3 * G, collective=True), 3)
 
 
-def test_free_while_bound_E22(world: DeviceWorld) -> None:  # noqa: N802
+def test_free_while_bound_E22(world: DeviceWorld) -> None:
     m = create_multicast_memory(world, G, 2)
     blocks = [world.allocate(d, G, collective=True) for d in (0, 1)]
     for d in (0, 1):
@@ -130,7 +130,7 @@ def test_free_while_bound_E22(world: DeviceWorld) -> None:  # noqa: N802
         world.free(blocks[0])
 
 
-def test_teardown_order_E23(world: DeviceWorld) -> None:  # noqa: N802
+def test_teardown_order_E23(world: DeviceWorld) -> None:
     m, _, _ = bind(world, (0, 0))
     world.memory.trace.clear()
     m.close()
@@ -142,14 +142,14 @@ def test_teardown_order_E23(world: DeviceWorld) -> None:  # noqa: N802
     ]  # fmt: skip
 
 
-def test_use_after_teardown_E24(world: DeviceWorld) -> None:  # noqa: N802
+def test_use_after_teardown_E24(world: DeviceWorld) -> None:
     m, _, multimem = bind(world, (0, 0))
     m.close()
     with pytest.raises(UseAfterUnmap):
         multimem_st(world, multimem[0].opaque, np.zeros(1, np.int32), "i32", 0)
 
 
-def test_access_needs_a_grant_E27() -> None:  # noqa: N802
+def test_access_needs_a_grant_E27() -> None:
     world = DeviceWorld(2, granularity=G, enable_peer_access=False)
     block = world.allocate(0, 64, collective=True)
     with pytest.raises(AccessDenied):

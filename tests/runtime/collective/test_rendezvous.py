@@ -10,11 +10,11 @@ from msa.runtime.collective import Rendezvous, RendezvousFlag, launch
 from msa.runtime.status import InternalStatus, RendezvousError, RendezvousTimeout
 
 
-def test_one_participant_C1() -> None:  # noqa: N802
+def test_one_participant_C1() -> None:
     assert Rendezvous().join("r", 0, 1, lambda _: 42) == 42
 
 
-def test_two_share_one_object_C2() -> None:  # noqa: N802
+def test_two_share_one_object_C2() -> None:
     table, calls = Rendezvous(), []
 
     def make(values: list[None]) -> object:
@@ -26,7 +26,7 @@ def test_two_share_one_object_C2() -> None:  # noqa: N802
     assert len(calls) == 1
 
 
-def test_values_reach_the_function_C3() -> None:  # noqa: N802
+def test_values_reach_the_function_C3() -> None:
     table = Rendezvous()
     out = launch([0, 1], lambda rank: table.join("r", 0, 2, sum, rank))
     assert [o.unwrap() for o in out] == [1, 1]
@@ -49,7 +49,7 @@ def test_rounds_under_one_key(outer: bool) -> None:
         assert outcome.unwrap() == [number * 20 + 1 for number in range(10)]
 
 
-def test_failure_reaches_everyone_C6() -> None:  # noqa: N802
+def test_failure_reaches_everyone_C6() -> None:
     table = Rendezvous()
 
     def fail(_: list[None]) -> None:
@@ -60,7 +60,7 @@ def test_failure_reaches_everyone_C6() -> None:  # noqa: N802
             outcome.unwrap()
 
 
-def test_flag_lets_one_round_happen_C7() -> None:  # noqa: N802
+def test_flag_lets_one_round_happen_C7() -> None:
     table, flag, calls = Rendezvous(), RendezvousFlag(), []
 
     def body(_: int) -> object:
@@ -72,7 +72,7 @@ def test_flag_lets_one_round_happen_C7() -> None:  # noqa: N802
     assert len(calls) == 1
 
 
-def test_flag_with_many_keys_C8() -> None:  # noqa: N802
+def test_flag_with_many_keys_C8() -> None:
     table, flag = Rendezvous(), RendezvousFlag()
     gate = threading.Barrier(16 * 8)
 
@@ -89,7 +89,7 @@ def test_flag_with_many_keys_C8() -> None:  # noqa: N802
     assert flag.completed
 
 
-def test_missing_participant_is_named_and_state_is_clean_C9_C12() -> None:  # noqa: N802
+def test_missing_participant_is_named_and_state_is_clean_C9_C12() -> None:
     table = Rendezvous()
     options = {"participants": ("a", "b"), "warn_timeout": 0.05}
 
@@ -123,7 +123,7 @@ def _slow_leader(sleep: float, terminate: float) -> tuple[Rendezvous, list[objec
     return table, [o.error or o.value for o in launch([0, 1], body)]
 
 
-def test_late_leader_times_waiters_out_C10() -> None:  # noqa: N802
+def test_late_leader_times_waiters_out_C10() -> None:
     table, results = _slow_leader(0.5, 0.1)
     timeouts = [r for r in results if isinstance(r, RendezvousTimeout)]
     assert timeouts
@@ -131,13 +131,13 @@ def test_late_leader_times_waiters_out_C10() -> None:  # noqa: N802
     assert table.records[0].everyone_arrived
 
 
-def test_false_alarm_C11() -> None:  # noqa: N802
+def test_false_alarm_C11() -> None:
     table, results = _slow_leader(0.2, 5)
     assert results == [1, 1]
     assert [r.resolved for r in table.records] == [False, True]
 
 
-def test_extra_arrival_C13() -> None:  # noqa: N802
+def test_extra_arrival_C13() -> None:
     table = Rendezvous()
     leading, extra_done = threading.Event(), threading.Event()
 
@@ -168,7 +168,7 @@ def test_unequal_counts_fail_everywhere() -> None:
             outcome.unwrap()
 
 
-def test_groups_with_random_delays_C14() -> None:  # noqa: N802
+def test_groups_with_random_delays_C14() -> None:
     table = Rendezvous()
 
     def body(thread: int) -> bool:

@@ -38,7 +38,7 @@ def test_order_and_ids(kind: Kind) -> None:
     assert rows == [(K2, 2, (0,)), (K0, 0, (0, 1)), (K1, 1, (0,))]
 
 
-def test_plural_addresses_share_an_entry_A4() -> None:  # noqa: N802
+def test_plural_addresses_share_an_entry_A4() -> None:
     two = [DeviceAddress(4096, 64), DeviceAddress(8192, 64)]
     r = requests(*two)
     r.request_all(Kind.SYMMETRIC, K1, two)
@@ -52,7 +52,7 @@ def test_plural_stops_at_the_first_error_but_keeps_earlier_ones() -> None:
     assert [x.allocations for x in r.ordered(Kind.PEER)] == [(0,)]
 
 
-def test_address_outside_records_nothing_A5() -> None:  # noqa: N802
+def test_address_outside_records_nothing_A5() -> None:
     r = requests()
     with pytest.raises(InternalStatus, match="no allocation contains"):
         r.request(Kind.SYMMETRIC, K0, DeviceAddress(99, 4))
@@ -60,7 +60,7 @@ def test_address_outside_records_nothing_A5() -> None:  # noqa: N802
     assert r.requested_cliques() == []
 
 
-def test_repeats_collapse_A6() -> None:  # noqa: N802
+def test_repeats_collapse_A6() -> None:
     r = requests()
     for _ in range(3):
         r.request(Kind.MULTICAST, K0, 0)
@@ -68,7 +68,7 @@ def test_repeats_collapse_A6() -> None:  # noqa: N802
     assert r.ordered(Kind.MULTICAST)[0].allocations == (0,)
 
 
-def test_communication_ids_separate_A7() -> None:  # noqa: N802
+def test_communication_ids_separate_A7() -> None:
     r = requests()
     r.request(Kind.PEER, K1, 0)
     r.request(Kind.PEER, CliqueKey.local(0, 1, communication_id=1), 0)
@@ -90,14 +90,14 @@ def test_order_never_depends_on_hashing(seed: int) -> None:
     assert [x.clique for x in r.ordered(Kind.SYMMETRIC)] == expected
 
 
-def test_peer_cliques_are_listed_A9() -> None:  # noqa: N802
+def test_peer_cliques_are_listed_A9() -> None:
     r = requests()
     r.request(Kind.PEER, K0, 0)
     assert r.requested_cliques() == [K0]
     assert r.requested_cliques(xla_compatible=True) == []
 
 
-def test_subsets_B1_B2() -> None:  # noqa: N802
+def test_subsets_B1_B2() -> None:
     small, big = CliqueKey.local(0, 1), CliqueKey.local(0, 1, 2, 3)
     assert small.is_subset_of(big)
     assert small.is_subset_of(small)
@@ -124,16 +124,16 @@ def test_too_many_roots() -> None:
         CliqueKey.local(0, 1).root_devices(3)
 
 
-def test_total_order_B4() -> None:  # noqa: N802
+def test_total_order_B4() -> None:
     assert CliqueKey((0, 1), 1) < CliqueKey((1, 2, 3), 1)
     assert CliqueKey.local(0, 2) < CliqueKey.local(0, 1, 2, 3)
 
 
-def test_ranks_B5() -> None:  # noqa: N802
+def test_ranks_B5() -> None:
     assert [CliqueKey.local(0, 1).rank(d) for d in range(4)] == [0, 1, None, None]
 
 
-def test_text_B6() -> None:  # noqa: N802
+def test_text_B6() -> None:
     assert str(CliqueKey.local(0, 1)) == (
         "devices=2:[0,1]; local_participants=2; communication_id=0; incarnations=[]"
     )
@@ -141,7 +141,7 @@ def test_text_B6() -> None:  # noqa: N802
     assert str(CliqueKey((0,), 1, 0, (5, 6))).endswith("incarnations=[5, 6]")
 
 
-def test_communication_id_orders_B7() -> None:  # noqa: N802
+def test_communication_id_orders_B7() -> None:
     a, b = CliqueKey.local(0, 1), CliqueKey.local(0, 1, communication_id=1)
     assert a != b
     assert a < b
@@ -158,12 +158,12 @@ def test_find_index(address: int, index: int | None) -> None:
     assert buffers.find_index(DeviceAddress(address, 1000)) == index
 
 
-def test_first_of_overlapping_buffers_wins_B9() -> None:  # noqa: N802
+def test_first_of_overlapping_buffers_wins_B9() -> None:
     buffers = BufferAllocations([DeviceAddress(100, 50), DeviceAddress(120, 50)])
     assert buffers.find_index(DeviceAddress(130, 1)) == 0
 
 
-def test_tear_down_attempts_every_free_B10() -> None:  # noqa: N802
+def test_tear_down_attempts_every_free_B10() -> None:
     addresses = [DeviceAddress(256 * (i + 1), 8) for i in range(5)]
     freed: list[int] = []
 

@@ -6,13 +6,13 @@ from msa.errors import InternalError
 from msa.runtime.collective import TiedContainer, TiedRef
 
 
-def test_lock_works_while_the_container_lives_D1() -> None:  # noqa: N802
+def test_lock_works_while_the_container_lives_D1() -> None:
     with TiedContainer().tie([1]) as ref, ref.lock() as strong:  # type: ignore[union-attr]
         assert strong.value == [1]
         assert not ref.expired
 
 
-def test_closing_the_container_expires_D2() -> None:  # noqa: N802
+def test_closing_the_container_expires_D2() -> None:
     box, destroyed = TiedContainer(), []
     ref = box.tie("a", destroyed.append)
     box.close()
@@ -21,7 +21,7 @@ def test_closing_the_container_expires_D2() -> None:  # noqa: N802
     assert destroyed == ["a"]
 
 
-def test_closing_the_reference_destroys_at_once_D3() -> None:  # noqa: N802
+def test_closing_the_reference_destroys_at_once_D3() -> None:
     box, destroyed = TiedContainer(), []
     ref = box.tie("a", destroyed.append)
     ref.close()
@@ -30,7 +30,7 @@ def test_closing_the_reference_destroys_at_once_D3() -> None:  # noqa: N802
     assert len(box) == 0
 
 
-def test_references_are_independent_D4() -> None:  # noqa: N802
+def test_references_are_independent_D4() -> None:
     box = TiedContainer()
     a, b = box.tie("a"), box.tie("b")
     a.close()
@@ -38,7 +38,7 @@ def test_references_are_independent_D4() -> None:  # noqa: N802
     assert b.lock().value == "b"  # type: ignore[union-attr]
 
 
-def test_a_new_container_gives_new_references_D5() -> None:  # noqa: N802
+def test_a_new_container_gives_new_references_D5() -> None:
     box = TiedContainer()
     old = box.tie("a")
     box.close()
@@ -48,7 +48,7 @@ def test_a_new_container_gives_new_references_D5() -> None:  # noqa: N802
     assert new.lock().value == "b"  # type: ignore[union-attr]
 
 
-def test_untie_moves_the_value_out_D6() -> None:  # noqa: N802
+def test_untie_moves_the_value_out_D6() -> None:
     box, destroyed = TiedContainer(), []
     ref = box.tie("a", destroyed.append)
     mine = ref.untie()
@@ -64,7 +64,7 @@ def test_untie_moves_the_value_out_D6() -> None:  # noqa: N802
         _ = mine.value
 
 
-def test_nothing_to_untie_D7() -> None:  # noqa: N802
+def test_nothing_to_untie_D7() -> None:
     box = TiedContainer()
     ref = box.tie("a")
     box.close()
@@ -74,7 +74,7 @@ def test_nothing_to_untie_D7() -> None:  # noqa: N802
     assert TiedContainer().tie(None).expired
 
 
-def test_types_share_a_container_D8() -> None:  # noqa: N802
+def test_types_share_a_container_D8() -> None:
     box = TiedContainer()
     number, text = box.tie(1), box.tie("a")
     box.close()

@@ -91,7 +91,7 @@ def test_three_neighbours_become_one_chunk() -> None:
     a, b, c, _ = (take(pool, 512) for _ in range(4))
     for address in (a, c, b):
         give(pool, address)
-    assert [(x.address, x.size) for x in pool.walk() if not x.in_use][0] == (a, 1536)
+    assert next((x.address, x.size) for x in pool.walk() if not x.in_use) == (a, 1536)
 
 
 # -- acceptance ----------------------------------------------------------------------
@@ -105,7 +105,7 @@ def test_alignments(alignment: int) -> None:
         assert take(pool, 100, alignment=alignment) % max(alignment, 256) == 0
 
 
-def test_shuffled_sizes_and_alignments_F2() -> None:  # noqa: N802
+def test_shuffled_sizes_and_alignments_F2() -> None:
     pool = growing(16 * MIB)
     rng = random.Random(0)
     work = [(1 << a, s) for a in range(6, 11) for s in
@@ -126,13 +126,13 @@ def test_shuffled_sizes_and_alignments_F2() -> None:  # noqa: N802
     assert pool.stats().bytes_in_use == 0
 
 
-def test_fixed_alignment_of_the_source_F3() -> None:  # noqa: N802
+def test_fixed_alignment_of_the_source_F3() -> None:
     pool = BFCAllocator(SimSubAllocator(256, hard_alignment=256), 1 << 24)
     for alignment in (256, 512, 1024, 2048, 4096):
         assert take(pool, 300, alignment=alignment) % alignment == 0
 
 
-def test_out_of_memory_shows_the_frames_F4() -> None:  # noqa: N802
+def test_out_of_memory_shows_the_frames_F4() -> None:
     pool = BFCAllocator(SimSubAllocator(0), 1024, BFCOptions(allow_growth=False))
     with allocation_scope("execute", module="m"), allocation_scope("dot", id=7):
         take(pool, 512)
@@ -142,7 +142,7 @@ def test_out_of_memory_shows_the_frames_F4() -> None:  # noqa: N802
     assert "cannot allocate 2048 bytes" in report
 
 
-def test_both_ends_F5_F6() -> None:  # noqa: N802
+def test_both_ends_F5_F6() -> None:
     pool = split_pool(4096)
     low, high = take(pool, 256), take(pool, 256, end="upper")
     assert high - low == 3840
@@ -152,7 +152,7 @@ def test_both_ends_F5_F6() -> None:  # noqa: N802
     assert take(pool, 256, end="upper") == 3840
 
 
-def test_the_other_ends_holes_are_not_used_F7() -> None:  # noqa: N802
+def test_the_other_ends_holes_are_not_used_F7() -> None:
     pool = split_pool(1024)
     first = take(pool, 256)
     take(pool, 256)
@@ -161,13 +161,13 @@ def test_the_other_ends_holes_are_not_used_F7() -> None:  # noqa: N802
     assert pool.allocate(256, end="upper") is None
 
 
-def test_a_freed_end_returns_to_the_gap_F8() -> None:  # noqa: N802
+def test_a_freed_end_returns_to_the_gap_F8() -> None:
     pool = split_pool(2048)
     give(pool, take(pool, 1024, end="upper"))
     assert take(pool, 2048) == 0
 
 
-def test_reuse_across_the_gap_F9() -> None:  # noqa: N802
+def test_reuse_across_the_gap_F9() -> None:
     pool = split_pool(4096)
     take(pool, 1024)
     high = take(pool, 512, end="upper")
@@ -179,14 +179,14 @@ def test_reuse_across_the_gap_F9() -> None:  # noqa: N802
     assert pool.allocate(256, end="upper") is None
 
 
-def test_aligned_upper_request_F10() -> None:  # noqa: N802
+def test_aligned_upper_request_F10() -> None:
     pool = split_pool(4096)
     assert take(pool, 256, alignment=1024, end="upper") == 3072
     assert take(pool, 3072) == 0
     assert pool.allocate(768) is None
 
 
-def test_aligned_lower_request_F11() -> None:  # noqa: N802
+def test_aligned_lower_request_F11() -> None:
     pool = split_pool(4096)
     assert take(pool, 256) == 0
     assert take(pool, 256, alignment=1024) == 1024
@@ -194,7 +194,7 @@ def test_aligned_lower_request_F11() -> None:  # noqa: N802
     assert pool.allocate(768, end="upper") is None
 
 
-def test_filled_from_below_then_emptied_F12() -> None:  # noqa: N802
+def test_filled_from_below_then_emptied_F12() -> None:
     pool = split_pool(1 << 30)
     blocks = [take(pool, 32 * MIB) for _ in range(32)]
     for block in blocks:
@@ -202,7 +202,7 @@ def test_filled_from_below_then_emptied_F12() -> None:  # noqa: N802
     assert take(pool, 18 * MIB, end="upper") + 18 * MIB == 1 << 30
 
 
-def test_each_end_reuses_its_own_hole_F13() -> None:  # noqa: N802
+def test_each_end_reuses_its_own_hole_F13() -> None:
     pool = split_pool(4096)
     low = [take(pool, 256) for _ in range(3)]
     high = [take(pool, 256, end="upper") for _ in range(3)]
@@ -212,7 +212,7 @@ def test_each_end_reuses_its_own_hole_F13() -> None:  # noqa: N802
     assert take(pool, 256, end="upper") == high[1] == 3584
 
 
-def test_upper_addresses_do_not_depend_on_lower_churn_F14() -> None:  # noqa: N802
+def test_upper_addresses_do_not_depend_on_lower_churn_F14() -> None:
     plan = random.Random(99)
     steps = [(plan.choice("ad"), plan.randrange(1, 4 * MIB)) for _ in range(60)]
     seen = set()
@@ -240,7 +240,7 @@ def test_upper_addresses_do_not_depend_on_lower_churn_F14() -> None:  # noqa: N8
     assert len(seen) == 1
 
 
-def test_threads_F15() -> None:  # noqa: N802
+def test_threads_F15() -> None:
     pool = split_pool(64 * MIB)
     failures: list[int] = []
 
@@ -264,7 +264,7 @@ def test_threads_F15() -> None:  # noqa: N802
     assert pool.stats().largest_free_block_bytes == 64 * MIB
 
 
-def test_bad_frees_F16() -> None:  # noqa: N802
+def test_bad_frees_F16() -> None:
     pool = growing()
     a, b = take(pool, 1000), take(pool, 1000)
     with pytest.raises(InvalidPointer):
@@ -280,7 +280,7 @@ def test_bad_frees_F16() -> None:  # noqa: N802
     pool.check()
 
 
-def test_leaks_are_listed_F17() -> None:  # noqa: N802
+def test_leaks_are_listed_F17() -> None:
     source = SimSubAllocator(BASE)
     pool = BFCAllocator(source, 1 << 24)
     with allocation_scope("step", n=1):

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from msa.runtime.host.chunks import Annotation
 
 
-
 class _Frames(threading.local):
     """Each thread's frames, outermost first."""
 
