@@ -166,9 +166,13 @@ def test_ranges_are_checked(world: DeviceWorld) -> None:
         world.memory.resolve(DeviceAddress(block.opaque + 200, 100), 0)
     with pytest.raises(UnmappedAddress):
         world.memory.resolve(DeviceAddress(0, 1), 0)
+    assert "test_multicast.py" in world.leaks()[0]
     world.free(block)
-    with pytest.raises(UseAfterUnmap):
+    assert world.leaks() == []
+    with pytest.raises(UseAfterUnmap, match="test_multicast.py:"):
         world.memory.resolve(block, 0)
+    with pytest.raises(InvalidArgument, match="freed already.*test_multicast.py:"):
+        world.free(block)
 
 
 @pytest.mark.parametrize("dtype", ["i32", "u64", "f32", "f64", "f16", "bf16"])

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from sortedcontainers import SortedDict
 
 from msa.runtime.collective.allocations import NULL, DeviceAddress
+from msa.runtime.sites import UNKNOWN_SITE, Site, allocation_site, format_site
 from msa.runtime.status import (
     AccessDenied,
     CrossesMapping,
@@ -43,6 +44,7 @@ class PhysicalAllocation:
     Attributes:
         bound: multicast objects that still bind it; it cannot be freed before.
         waste: padded bytes beyond what was asked for.
+        site: where it was allocated.
     """
 
     handle: int
@@ -51,6 +53,7 @@ class PhysicalAllocation:
     collective: bool
     waste: int
     data: Bytes
+    site: Site
     bound: set[MulticastMemory] = field(default_factory=set)
 
 
@@ -131,7 +134,8 @@ class AddressSpace:
             entry = self._mapped.pop(address, None)
             if entry is None:
                 raise UnmappedAddress(f"nothing is mapped at {address:#x}")
-            self._retired[address] = entry.size
+            site = UNKNOWN_SITE if entry.physical is None else entry.physical.site
+            self._retired[address] = (entry.size, site)
 
     def lookup(self, address: int, size: int) -> Mapped:
         """The mapping that holds the whole range.
@@ -152,9 +156,12 @@ class AddressSpace:
                     return entry
             place = self._retired.bisect_right(address) - 1
             if place >= 0:
-                start, length = self._retired.peekitem(place)
+                start, (length, site) = self._retired.peekitem(place)
                 if address < start + length:
-                    raise UseAfterUnmap(f"{address:#x} was unmapped")
+                    raise UseAfterUnmap(
+                        f"{address:#x} was unmapped; it was allocated at "
+                        f"{format_site(site)}"
+                    )
         raise UnmappedAddress(f"nothing is mapped at {address:#x}")
 
     def check_rights(self, entry: Mapped, accessor: int, *, write: bool) -> None:
@@ -239,6 +246,7 @@ class DeviceWorld:
         self.memory = AddressSpace()
         self._can_access = dict(can_access or {})
         self._owned: dict[int, PhysicalAllocation] = {}
+        self._freed: dict[int, Site] = {}
         self._lock = threading.Lock()
 
     def can_access(self, device: int, peer: int) -> bool:
@@ -274,6 +282,7 @@ class DeviceWorld:
             collective,
             padded - size,
             np.full(padded, POISON_BYTE, np.uint8),
+            allocation_site(),
         )
         address = memory.reserve(device, padded, step)
         memory.map(address, padded, physical)
@@ -298,8 +307,14 @@ class DeviceWorld:
         with self._lock:
             physical = self._owned.get(address.opaque)
             if physical is None:
+                site = self._freed.get(address.opaque)
+                if site is not None:
+                    raise InvalidArgument(
+                        f"{address.opaque:#x} was freed already; it was allocated at "
+                        f"{format_site(site)}"
+                    )
                 raise InvalidArgument(
-                    f"{address.opaque:#x} is not the start of a live allocation"
+                    f"{address.opaque:#x} is not the start of an allocation"
                 )
             if physical.bound:
                 raise FailedPrecondition(
@@ -308,6 +323,7 @@ class DeviceWorld:
                     hint="close the multicast memory first",
                 )
             del self._owned[address.opaque]
+            self._freed[address.opaque] = physical.site
         memory = self.memory
         memory.note("unmap", physical.device, address.opaque)
         memory.unmap(address.opaque)
@@ -321,6 +337,15 @@ class DeviceWorld:
             return [
                 DeviceAddress(address, physical.size - physical.waste)
                 for address, physical in sorted(self._owned.items())
+            ]
+
+    def leaks(self) -> list[str]:
+        """Allocations not freed yet, with the place of each."""
+        with self._lock:
+            return [
+                f"{physical.size - physical.waste} B of device {physical.device} from "
+                f"{format_site(physical.site)}"
+                for _, physical in sorted(self._owned.items())
             ]
 
     def peer_access_enabled(self, devices: tuple[int, ...]) -> bool:
