@@ -49,7 +49,8 @@ def allocate_cross_program_prefetches(state: State) -> list[CrossProgramPrefetch
     """
     options = state.options
     problem = state.problem
-    annotated = [c for c in problem.cross_program if c.annotated]
+    candidates = [c for c in problem.cross_program if c.uses]
+    annotated = [c for c in candidates if c.annotated]
     limit = options.max_cross_program_prefetches
     if annotated and not options.enable_cross_program_prefetch:
         raise OptionsError(
@@ -67,7 +68,7 @@ def allocate_cross_program_prefetches(state: State) -> list[CrossProgramPrefetch
     made: list[CrossProgramPrefetch] = []
     for candidate in annotated:
         _try(state, candidate, pressure, made)
-    suitable = [c for c in problem.cross_program if c.suitable and not c.annotated]
+    suitable = [c for c in candidates if c.suitable and not c.annotated]
     suitable = [c for c in suitable if _size(state, c) <= state.capacity]
     suitable.sort(key=lambda c: cross_program_key(state, c))
     for candidate in suitable:
