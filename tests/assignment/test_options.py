@@ -194,23 +194,25 @@ def test_text_lists_every_option() -> None:
 )
 def test_operand_filter(fields, matches) -> None:
     one = HloOperandFilter(**fields)
-    assert one.matches(24, "add.1", "add.1 = f32[] add(a, b)", 1, (2,)) is matches
+    assert (
+        one.matches(24, "add.1", lambda: "add.1 = f32[] add(a, b)", 1, (2,)) is matches
+    )
 
 
 def test_bad_expression_is_an_options_error() -> None:
     with pytest.raises(OptionsError, match="regular expression"):
-        HloOperandFilter(instruction_name_regex="(").matches(1, "x", "x", 0, ())
+        HloOperandFilter(instruction_name_regex="(").matches(1, "x", str, 0, ())
 
 
 def test_position_matcher() -> None:
     matcher = HloPositionMatcher(
         size_gte=8, size_lte=16, tuple_index=(1,), instruction_name_regex="neg[0-9]"
     )
-    assert matcher.matches_place(8, "neg3", "", (1,))
-    assert not matcher.matches_place(7, "neg3", "", (1,))
-    assert not matcher.matches_place(17, "neg3", "", (1,))
-    assert not matcher.matches_place(8, "neg3", "", ())
-    assert not matcher.matches_place(8, "neg33", "", (1,))
+    assert matcher.matches_place(8, "neg3", str, (1,))
+    assert not matcher.matches_place(7, "neg3", str, (1,))
+    assert not matcher.matches_place(17, "neg3", str, (1,))
+    assert not matcher.matches_place(8, "neg3", str, ())
+    assert not matcher.matches_place(8, "neg33", str, (1,))
 
 
 def test_random_filter_selects_a_share_by_fingerprint() -> None:

@@ -19,7 +19,7 @@ from msa.assignment.problem import (
     Region,
     Value,
 )
-from msa.errors import ScheduleError
+from msa.errors import OptionsError, ScheduleError
 
 if TYPE_CHECKING:
     from msa.analysis.manager import AnalysisManager
@@ -114,6 +114,7 @@ class _Builder:
             scratch_bytes=self._scratch(steps),
             cross_program=candidates,
             result_elements=elements,
+            copy_factors=self._copy_factors(steps, time),
             keys=steps,
         )
 
@@ -166,6 +167,24 @@ class _Builder:
             for step, x in enumerate(steps)
         )
         return {step: size for step, size in sizes if size > 0}
+
+    def _copy_factors(
+        self, steps: list[Instruction], time: list[int]
+    ) -> dict[int, tuple[float, int]]:
+        adjust = self.options.async_instruction_bw_adjustment_factor_fn
+        factors: dict[int, tuple[float, int]] = {}
+        for step, x in enumerate(steps) if adjust is not None else ():
+            assert adjust is not None
+            factor = adjust(x)
+            if factor is None:
+                continue
+            if x.user_count != 1:
+                raise OptionsError(
+                    f"async_instruction_bw_adjustment_factor_fn gives a factor for "
+                    f"{x.name}, which has {x.user_count} users instead of one"
+                )
+            factors[step] = (float(factor), time[x.users[0].id])
+        return factors
 
     def _cross_program(
         self, values: list[Value], buffers: list[tuple[int, ...]], time: list[int]

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
 from msa.assignment.allocation import Index
 from msa.errors import OptionsError
+
+#: Gives the text of an instruction; printing is slow and mostly not needed.
+Text = Callable[[], str]
 
 #: Priorities of values that must come first or last.
 FIRST = -(2**63)
@@ -25,6 +29,14 @@ def _compiled(pattern: str) -> re.Pattern[str]:
         return re.compile(pattern)
     except re.error as error:
         raise OptionsError(f"bad regular expression {pattern!r}: {error}") from None
+
+
+def _instruction_matches(
+    by_name: str | None, by_text: str | None, name: str, text: Text
+) -> bool:
+    return (by_name is None or full_match(by_name, name)) and (
+        by_text is None or full_match(by_text, text())
+    )
 
 
 def full_match(pattern: str, text: str) -> bool:
@@ -55,7 +67,7 @@ class HloOperandFilter:
     instruction_regex: str | None = None
 
     def matches(
-        self, size: int, name: str, text: str, operand: int, index: Index
+        self, size: int, name: str, text: Text, operand: int, index: Index
     ) -> bool:
         """Whether the use of a value of `size` bytes matches."""
         return (
@@ -63,14 +75,9 @@ class HloOperandFilter:
             and (self.size_lte is None or size <= self.size_lte)
             and (self.operand_number is None or operand == self.operand_number)
             and (self.tuple_index is None or index == self.tuple_index)
-            and self.matches_instruction(name, text)
-        )
-
-    def matches_instruction(self, name: str, text: str) -> bool:
-        """Whether the expressions match, sizes and places aside."""
-        by_name, by_text = self.instruction_name_regex, self.instruction_regex
-        return (by_name is None or full_match(by_name, name)) and (
-            by_text is None or full_match(by_text, text)
+            and _instruction_matches(
+                self.instruction_name_regex, self.instruction_regex, name, text
+            )
         )
 
 
@@ -112,15 +119,19 @@ class HloPositionMatcher:
     hlo_use_filter: HloOperandFilter | None = None
     hlo_random_filter: HloRandomFilter | None = None
 
-    def matches_place(self, size: int, name: str, text: str, index: Index) -> bool:
+    def matches_place(self, size: int, name: str, text: Text, index: Index) -> bool:
         """Whether size, index and expressions match, uses and chance aside."""
-        by_name, by_text = self.instruction_name_regex, self.instruction_regex
         return (
             (self.size_gte is None or size >= self.size_gte)
             and (self.size_lte is None or size <= self.size_lte)
             and (self.tuple_index is None or index == self.tuple_index)
-            and (by_name is None or full_match(by_name, name))
-            and (by_text is None or full_match(by_text, text))
+            and self.matches_instruction(name, text)
+        )
+
+    def matches_instruction(self, name: str, text: Text) -> bool:
+        """Whether the expressions match, everything else aside."""
+        return _instruction_matches(
+            self.instruction_name_regex, self.instruction_regex, name, text
         )
 
 

@@ -252,6 +252,8 @@ class JointAllocation:
             assert previous is not None
             request.allow_no_copy = False
             request.earliest_prefetch = previous.use.step
+        if state.overrides:
+            request.preferred_prefetch = state.overrides.preferred(request)
         return request
 
     def _log(self, request: AllocationRequest, outcome: int, before: int) -> None:

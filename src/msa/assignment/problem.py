@@ -12,7 +12,7 @@ regions are half-open.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
@@ -153,6 +153,7 @@ class Problem:
         scratch_bytes: step → scoped memory that it needs while it runs.
         cross_program: inputs that may be fetched ahead.
         result_elements: step → elements of its result, for readers of such inputs.
+        copy_factors: step → how much copy bandwidth is left from there to another step.
         keys: per step, opaque.
     """
 
@@ -171,6 +172,7 @@ class Problem:
     scratch_bytes: Mapping[int, int] = field(default_factory=dict)
     cross_program: Sequence[CrossProgramCandidate] = ()
     result_elements: Mapping[int, int] = field(default_factory=dict)
+    copy_factors: Mapping[int, tuple[float, int]] = field(default_factory=dict)
     keys: Sequence[Any] = field(default=(), compare=False, repr=False)
 
     @property
@@ -227,10 +229,10 @@ class Problem:
         """Whether the instruction only names storage of its operands."""
         return self.opcodes[step] in TRIVIAL_OPCODES
 
-    def text_of(self, step: int) -> str:
-        """The instruction as text, if the key can be printed; else its name."""
+    def text_of(self, step: int) -> Callable[[], str]:
+        """Gives the instruction as text, if the key can be printed; else its name."""
         key = self.keys[step] if self.keys else None
-        return self.names[step] if key is None else str(key)
+        return lambda: self.names[step] if key is None else str(key)
 
     def fingerprint_of(self, step: int) -> str:
         """Text that is equal for instructions that compute the same."""

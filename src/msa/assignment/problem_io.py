@@ -38,6 +38,7 @@ def problem_to_dict(problem: Problem) -> dict[str, Any]:
         "total_bytes": [float(x) for x in problem.total_bytes],
         "scratch_bytes": [list(x) for x in problem.scratch_bytes.items()],
         "result_elements": [list(x) for x in problem.result_elements.items()],
+        "copy_factors": [[s, *x] for s, x in problem.copy_factors.items()],
         "cross_program": [
             {
                 "value": c.value,
@@ -106,6 +107,7 @@ def _read(data: Mapping[str, Any]) -> Problem:
         total_bytes=list(data["total_bytes"]),
         scratch_bytes={int(step): int(size) for step, size in data["scratch_bytes"]},
         result_elements={int(s): int(n) for s, n in data["result_elements"]},
+        copy_factors={int(s): (f, int(t)) for s, f, t in data["copy_factors"]},
         cross_program=[
             CrossProgramCandidate(
                 c["value"],

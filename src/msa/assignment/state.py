@@ -9,6 +9,7 @@ from msa.assignment.allocation import (
     Allocation,
     AllocationSequence,
     CopyAllocation,
+    Index,
     MemorySpace,
 )
 from msa.assignment.costs import CostModel
@@ -19,6 +20,7 @@ from msa.assignment.ledgers.ordering import CopyOrdering
 from msa.assignment.ledgers.transaction import Transaction
 from msa.assignment.options import CostAnalysisPicker, Options
 from msa.assignment.outcomes import BufferDecision, Decision
+from msa.assignment.overrides import PreferredPrefetchOverrides
 from msa.assignment.pickers.cost_analysis import CostAnalysisPrefetchIntervalPicker
 from msa.assignment.pickers.instruction_count import (
     InstructionCountPrefetchIntervalPicker,
@@ -49,6 +51,9 @@ class State:
         allocations: finished allocations, in order of decision.
         decisions, buffer_decisions: the log.
         edges: steps right before or after finished alternate allocations.
+        alternate_operands, alternate_outputs: what each step reads from and writes to
+            alternate memory, as far as decided.
+        overrides: of preferred prefetch starts.
         reserved: bytes of alternate memory that the program fixed itself.
         cross_program_values: values that are fetched before the program starts.
     """
@@ -56,6 +61,8 @@ class State:
     __slots__ = (
         "alignment",
         "allocations",
+        "alternate_operands",
+        "alternate_outputs",
         "buffer_decisions",
         "capacity",
         "costs",
@@ -67,6 +74,7 @@ class State:
         "intervals",
         "options",
         "ordering",
+        "overrides",
         "picker",
         "prefetches",
         "problem",
@@ -106,6 +114,11 @@ class State:
         self.decisions: list[Decision] = []
         self.buffer_decisions: list[BufferDecision] = []
         self.edges: SortedSet = SortedSet()
+        self.alternate_operands: dict[int, set[tuple[int, Index]]] = {}
+        self.alternate_outputs: dict[int, set[Index]] = {}
+        self.overrides = PreferredPrefetchOverrides(
+            problem, options.preferred_prefetch_overrides
+        )
         self.reserved = 0
         self.cross_program_values: set[int] = set()
 
@@ -148,9 +161,18 @@ class State:
     def finish(self, allocation: Allocation) -> None:
         """Add a finished allocation to the result."""
         self.allocations.append(allocation)
-        if allocation.space is MemorySpace.ALTERNATE:
-            self.edges.add(allocation.start - 1)
-            self.edges.add(allocation.end + 1)
+        if allocation.space is MemorySpace.DEFAULT:
+            return
+        self.edges.add(allocation.start - 1)
+        self.edges.add(allocation.end + 1)
+        if allocation.kind == "scoped":
+            return
+        for use in allocation.uses:
+            operands = self.alternate_operands.setdefault(use.step, set())
+            operands.add((use.operand, use.index))
+        if not allocation.is_copy_like:
+            step, index = allocation.position
+            self.alternate_outputs.setdefault(step, set()).add(index)
 
 
 def _make_picker(
@@ -170,9 +192,18 @@ def _make_picker(
 def _copy_resources(problem: Problem, costs: CostModel | None) -> list[float]:
     """Seconds in which each step leaves the copy engine free."""
     if costs is None:
-        return [1.0] * problem.end
-    resources: list[float] = costs.elapsed.tolist()
-    for step in problem.called:
-        if problem.opcodes[step] in ("while", "conditional"):
-            resources[step] = 0.0
+        resources = [1.0] * problem.end
+    else:
+        resources = costs.elapsed.tolist()
+        for step in problem.called:
+            if problem.opcodes[step] in ("while", "conditional"):
+                resources[step] = 0.0
+    factor, last = 1.0, -1
+    for step in range(problem.end) if problem.copy_factors else ():
+        # While an asynchronous operation runs, copies get a share of the bandwidth.
+        if step in problem.copy_factors:
+            factor, until = problem.copy_factors[step]
+            last = max(last, until)
+        if step <= last:
+            resources[step] *= factor
     return resources
