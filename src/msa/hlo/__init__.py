@@ -57,9 +57,7 @@ _HOMES = {
     "verify": "verifier",
 }
 
-__all__ = [  # noqa: PLE0604  # the names above, loaded on first use
-    *_HOMES
-]
+__all__ = [*_HOMES]
 
 
 def __getattr__(name: str) -> Any:

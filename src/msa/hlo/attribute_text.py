@@ -131,20 +131,13 @@ _WRITERS: Final[Mapping[str, Callable[[Any], str]]] = {
     "shapes": lambda value: "{" + ", ".join(map(str, value)) + "}",
     "string": quote,
     "frontend": pairs,
+    "accuracy": str,
     "statistics": lambda value: braces(f"{k}={v}" for k, v in value),
     "typed_literal": _typed_literal,
 }
 
 # Printed elsewhere: in the parentheses, or after the called computations.
-_APART: Final = frozenset({"parameter_number"})
-_LATE: Final = (
-    "sharding",
-    "frontend_attributes",
-    "statistics",
-    "result_accuracy",
-    "origin",
-    "parameter_replication",
-)
+_APART: Final = frozenset({"parameter_number", "result_accuracy"})
 
 
 def attribute_text(opcode: str, name: str, value: Any) -> str:

@@ -40,13 +40,20 @@ def first_difference(a: Module, b: Module) -> str | None:
         return "module: attributes differ"
     if a.effective_entry_layout() != b.effective_entry_layout():
         return "module: entry layouts differ"
-    left, right = printed_computations(a), printed_computations(b)
+    hidden, hidden_too = _hidden(a), _hidden(b)
+    left = [c for c in printed_computations(a) if c not in hidden]
+    right = [c for c in printed_computations(b) if c not in hidden_too]
     if len(left) != len(right):
         return f"{len(left)} computations against {len(right)}"
-    hidden = _hidden(a)
     pairing = dict(zip(left, right, strict=True))
-    if pairing[a.entry] is not b.entry:
+    if pairing.get(a.entry) is not b.entry:
         return "entries differ"
+    for x, y in list(pairing.items()):
+        for start, other in zip(printed_order(x), printed_order(y), strict=False):
+            if start.opcode == "async-start" == other.opcode:
+                wrapped, twin = start.called_computations, other.called_computations
+                if wrapped[0] in hidden and twin[0] in hidden_too:
+                    pairing[wrapped[0]] = twin[0]
     for x, y in pairing.items():
         problem = _compare(x, y, pairing, named=x not in hidden)
         if problem is not None:

@@ -105,7 +105,8 @@ def encode(name: str, values: NDArray[np.float64]) -> NDArray[np.uint16]:
     """Bit patterns of values rounded to nearest, ties to even.
 
     Values beyond the largest finite one become infinity, or NaN in formats that
-    have no infinity, or the largest value in those that have neither.
+    have no infinity, or the largest value in those that have neither, where NaN
+    becomes -0.
 
     >>> encode("f8e4m3fn", np.array([1.0, -0.5, 448.0])).tolist()
     [56, 176, 126]
@@ -136,7 +137,9 @@ def encode(name: str, values: NDArray[np.float64]) -> NDArray[np.uint16]:
         out = np.where(overflow, top | np.where(negative, sign, 0), out)
     elif form.nan != "none":
         out = np.where(overflow, _nan_code(form, top), out)
-    if form.nan != "none":
+    if form.nan == "none":
+        out = np.where(np.isnan(values), sign, out)
+    else:
         out = np.where(np.isnan(values), _nan_code(form, top), out)
         if not form.signed:
             out = np.where(values < 0, _nan_code(form, top), out)

@@ -313,7 +313,8 @@ def _checker(kind: PrimitiveType) -> Callable[[str], str]:
 
 
 def _check_pred(token: str) -> str:
-    return "" if token in ("true", "false", "0", "1") else "expects a pred value"
+    good = token in ("true", "false") or _INTEGER.match(token)
+    return "" if good else "expects a pred value"
 
 
 def _check_integer(token: str, low: int, high: int, name: str) -> str:
@@ -397,7 +398,7 @@ def _to_array(leaf: Leaf) -> NDArray[np.generic]:
     dtype = numpy_dtype(kind)
     flat: NDArray[np.generic]
     if kind.name == "pred":
-        flat = np.array([t in ("true", "1") for t in tokens], dtype=bool)
+        flat = np.array([_truth(t) for t in tokens], dtype=bool)
     elif kind.is_integral:
         flat = np.array([_integer(t) for t in tokens], dtype=dtype)
     elif kind.is_complex:
@@ -408,6 +409,10 @@ def _to_array(leaf: Leaf) -> NDArray[np.generic]:
     else:
         flat = _floats([str(t) for t in tokens], kind.name)
     return flat.reshape(dimensions)
+
+
+def _truth(token: Token) -> bool:
+    return bool(_integer(token))
 
 
 def _integer(token: Token) -> int:
@@ -437,6 +442,8 @@ def _number(token: str) -> float:
         return -math.nan if token[0] == "-" else math.nan
     if token in ("true", "false"):
         return float(token == "true")
+    if _INTEGER.match(token):
+        return float(int(token))  # an integer token has no negative zero
     return float(token)
 
 
@@ -510,7 +517,14 @@ def _print_leaf(leaf: Leaf) -> str:
         size = dimensions[level]
         count = math.prod(dimensions[:level])
         spaced = level == 0 or size > 1 or level < rank - 1
-        rows = [_group(rows[i * size : (i + 1) * size], spaced) for i in range(count)]
+        groups = [_group(rows[i * size : (i + 1) * size], spaced) for i in range(count)]
+        if rank > 3 and 0 < level < rank - 1:
+            width = dimensions[level - 1]
+            groups = [
+                f"{{ /*i{level - 1}={i % width}*/ {text[2:]}"
+                for i, text in enumerate(groups)
+            ]
+        rows = groups
     return prefix + rows[0]
 
 
@@ -524,7 +538,7 @@ def _print_value(token: Token, kind: PrimitiveType, rank: int) -> str:
         part = "f32" if kind.name == "c64" else "f64"
         return f"({_print_float(token[0], part)}, {_print_float(token[1], part)})"
     if kind.name == "pred":
-        true = token in ("true", "1")
+        true = _truth(token)
         return str(true).lower() if rank == 0 else str(int(true))
     if kind.is_integral:
         return str(_integer(token))
@@ -532,13 +546,13 @@ def _print_value(token: Token, kind: PrimitiveType, rank: int) -> str:
 
 
 def _print_float(token: str, name: str) -> str:
-    if "nan" in token or "inf" in token:
+    if "nan" in token and name in _UINT:
         return token
     value = _number(token)
     if name in FORMATS:
-        value = float(decode(name, encode(name, np.array([value])))[0])
-        digits = math.ceil(1 + (_mantissa_bits(name) + 1) * math.log10(2))
-        return _general(value, digits)
+        return _print_narrow(token, value, name)
+    if math.isinf(value):
+        return "-inf" if value < 0 else "inf"
     if name == "f16":
         return _general(float(np.float16(value)), 5)
     if name == "f32":
@@ -547,6 +561,18 @@ def _print_float(token: str, name: str) -> str:
         return text if np.float32(text) == exact else _general(float(exact), 9)
     text = _general(value, 15)
     return text if float(text) == value else _general(value, 17)
+
+
+def _print_narrow(token: str, value: float, name: str) -> str:
+    form = FORMATS[name]
+    if "nan" in token and form.nan in ("ieee", "all_ones"):
+        return token
+    number = float(decode(name, encode(name, np.array([value])))[0])
+    if math.isnan(number):
+        return "-nan" if form.nan == "negative_zero" or value < 0 else "nan"
+    if math.isinf(number):
+        return "-inf" if number < 0 else "inf"
+    return _general(number, math.ceil(1 + (form.mantissa_bits + 1) * math.log10(2)))
 
 
 def _general(value: float, digits: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import re
 import sys
+import zlib
 from os import PathLike
 from pathlib import Path
 from typing import Final
@@ -62,7 +63,7 @@ def _read(path: Path, name: str | None) -> str:
         if path.suffix == ".gz" or data[:2] == b"\x1f\x8b":
             data = gzip.decompress(data)
         return data.decode()
-    except (OSError, EOFError, UnicodeDecodeError, gzip.zlib.error) as error:
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise FileFormatError(
             f"cannot be read: {error}", where=str(path), hint="is it HLO text?"
         ) from error

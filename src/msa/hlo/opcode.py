@@ -15,6 +15,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from msa.hlo.replica_groups import ListGroups
+from msa.hlo.window import Window
+
 if TYPE_CHECKING:
     from msa.hlo.instruction import Instruction
 
@@ -73,6 +76,10 @@ class OpcodeInfo:
         return tuple(a.name for a in self.attributes.values() if a.required)
 
 
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
 COMMON_ATTRIBUTES: Final = MappingProxyType(
     {
         name: AttributeSpec(name, kind)
@@ -81,8 +88,7 @@ COMMON_ATTRIBUTES: Final = MappingProxyType(
             ("frontend_attributes", "frontend"),
             ("control-predecessors", "instructions"),
             ("statistics", "statistics"),
-            ("result_accuracy", "accuracy"),
-            ("origin", "raw"),
+            ("origin", "origin"),
             ("metadata", "metadata"),
             ("backend_config", "config"),
             ("parameter_replication", "bools"),
@@ -106,19 +112,23 @@ _ELEMENTWISE_BINARY: Final = (
     "shift-right-logical stochastic-convert subtract " + _COMMUTATIVE
 )
 _ELEMENTWISE: Final = frozenset(
-    f"{_ELEMENTWISE_UNARY} {_ELEMENTWISE_BINARY} compare reduce-precision select clamp"
-    " constant rng".split()
+    _words(
+        f"{_ELEMENTWISE_UNARY} {_ELEMENTWISE_BINARY} compare reduce-precision select clamp"
+        " constant rng"
+    )
 )
 
 SHAPE_REQUIRED: Final = frozenset(
-    "async-start async-update async-done all-gather all-gather-start all-gather-done "
-    "all-reduce all-reduce-start all-reduce-done all-to-all collective-broadcast "
-    "collective-permute collective-permute-start collective-permute-done copy-done "
-    "copy-start dynamic-reshape dynamic-slice dynamic-update-slice ragged-all-to-all "
-    "recv recv-done reduce-scatter send send-done slice bitcast bitcast-convert "
-    "constant convert custom-call fusion infeed iota outfeed parameter "
-    "reduce-precision reshape rng rng-bit-generator rng-get-and-update-state "
-    "stochastic-convert".split()
+    _words(
+        "async-start async-update async-done all-gather all-gather-start all-gather-done "
+        "all-reduce all-reduce-start all-reduce-done all-to-all collective-broadcast "
+        "collective-permute collective-permute-start collective-permute-done copy-done "
+        "copy-start dynamic-reshape dynamic-slice dynamic-update-slice ragged-all-to-all "
+        "recv recv-done reduce-scatter send send-done slice bitcast bitcast-convert "
+        "constant convert custom-call fusion infeed iota outfeed parameter "
+        "reduce-precision reshape rng rng-bit-generator rng-get-and-update-state "
+        "stochastic-convert"
+    )
 )
 """Opcodes whose result shape cannot be left out of text."""
 
@@ -173,7 +183,7 @@ reduce * dimensions!:ints to_apply!:calls
 reduce-window * window:window to_apply!:calls
 select-and-scatter 3 window:window select!:calls scatter!:calls
 map * dimensions:ints to_apply!:calls
-scan * dimensions!:ints num_carries!:int is_reverse:bool is_associative:tristate to_apply!:calls
+scan * dimensions!:ints num_carries!:int is_reverse:bool is_associative:bool to_apply!:calls
 sort * dimensions!:ints is_stable:bool to_apply!:calls
 topk 1 k!:int largest:bool is_stable:bool
 dot 2 {_DOT}
@@ -200,7 +210,7 @@ conditional * true_computation:calls false_computation:calls branch_computations
 custom-call * {_WINDOWED} padding_type:word operand_precision:precisions custom_call_target!:string operand_layout_constraints:shapes custom_call_has_side_effect:bool literal:typed_literal output_to_operand_aliasing:aliasing schedule:word api_version:word to_apply:calls called_computations:calls_list
 all-reduce * {_ALL_REDUCE}
 all-reduce-start * {_ALL_REDUCE}
-reduce-scatter * {_COLLECTIVE} dimensions!:ints use_global_device_ids:bool mode:ignored to_apply!:calls
+reduce-scatter * {_COLLECTIVE} use_global_device_ids:bool dimensions!:ints mode:ignored to_apply!:calls
 all-gather * {_ALL_GATHER}
 all-gather-start * {_ALL_GATHER}
 all-to-all * {_COLLECTIVE} dimensions:ints
@@ -218,8 +228,16 @@ send-done 1 {_CHANNEL}
 recv-done 1 {_CHANNEL}
 infeed 1 infeed_config:string
 outfeed 2 outfeed_shape:shape outfeed_config:string
-domain 1 domain!:raw
+domain 1 domain!:domain
 """
+
+ONE_DIMENSION: Final = frozenset(
+    _words(
+        "concatenate get-dimension-size set-dimension-size sort scan reduce-scatter "
+        "all-gather all-gather-start"
+    )
+)
+"""Opcodes whose `dimensions` has exactly one element."""
 
 _NONE_OF: Final[Mapping[str, Any]] = MappingProxyType({})
 _DOT_DEFAULTS: Final[Mapping[str, Any]] = {
@@ -233,22 +251,27 @@ _GROUP_COUNT_DEFAULTS: Final[Mapping[str, Any]] = {
     "feature_group_count": 1,
     "batch_group_count": 1,
 }
+_NO_GROUPS: Final[Mapping[str, Any]] = {"replica_groups": ListGroups()}
 _COLLECTIVE_DEFAULTS: Final[Mapping[str, Any]] = {
+    **_NO_GROUPS,
     "constrain_layout": False,
     "use_global_device_ids": False,
 }
 _CHANNEL_DEFAULTS: Final[Mapping[str, Any]] = {"is_host_transfer": False}
+_NO_WINDOW: Final = Window()
 _DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "reduce-window": {"window": _NO_WINDOW},
+    "select-and-scatter": {"window": _NO_WINDOW},
     "broadcast": {"dimensions": ()},
-    "map": {"dimensions": ()},
     "reshape": {"inferred_dimension": -1},
-    "scan": {"is_reverse": False},
+    "scan": {"is_reverse": False, "is_associative": False},
     "sort": {"is_stable": False},
     "topk": {"largest": True, "is_stable": True},
     "dot": _DOT_DEFAULTS,
     "ragged-dot": _DOT_DEFAULTS,
     "scaled-dot": _DOT_DEFAULTS,
     "convolution": {
+        "window": _NO_WINDOW,
         **_GROUP_COUNT_DEFAULTS,
         "algorithm": "dot_unset",
         "convolution_kind": "unset",
@@ -286,7 +309,8 @@ _DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "all-gather": _COLLECTIVE_DEFAULTS,
     "all-gather-start": _COLLECTIVE_DEFAULTS,
     "all-to-all": _COLLECTIVE_DEFAULTS,
-    "collective-broadcast": {"has_dynamic_root": False},
+    "ragged-all-to-all": _NO_GROUPS,
+    "collective-broadcast": {**_NO_GROUPS, "has_dynamic_root": False},
     "async-start": {
         "async_execution_thread": "main",
         "output_to_operand_aliasing": (),
@@ -300,11 +324,23 @@ _DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "infeed": {"infeed_config": ""},
     "outfeed": {"outfeed_config": ""},
 }
+_CONTRACTING: Final = frozenset({"lhs_contracting_dims", "rhs_contracting_dims"})
+_GROUPED: Final = frozenset({"replica_groups"})
 _ALWAYS_PRINTED: Final[Mapping[str, frozenset[str]]] = {
     "broadcast": frozenset({"dimensions"}),
-    "map": frozenset({"dimensions"}),
-    "topk": frozenset({"largest", "is_stable"}),
-    "collective-broadcast": frozenset({"has_dynamic_root"}),
+    "topk": frozenset({"largest"}),
+    "dot": _CONTRACTING,
+    "ragged-dot": _CONTRACTING,
+    "scaled-dot": _CONTRACTING,
+    "scan": frozenset({"is_associative"}),
+    "all-reduce": _GROUPED,
+    "all-reduce-start": _GROUPED,
+    "reduce-scatter": _GROUPED,
+    "all-gather": _GROUPED,
+    "all-gather-start": _GROUPED,
+    "all-to-all": _GROUPED,
+    "ragged-all-to-all": _GROUPED,
+    "collective-broadcast": _GROUPED,
 }
 _CALLED: Final[Mapping[str, tuple[str, ...]]] = {
     "while": ("body", "condition"),
@@ -342,9 +378,9 @@ def _table() -> dict[str, OpcodeInfo]:
     known = {row[0] for row in rows}
     for name in _ELEMENTWISE_UNARY.split():
         if name not in known:
-            rows.append([name, "1"])
-    for name in _ELEMENTWISE_BINARY.split():
-        rows.append([name, "2"])
+            accurate = name in _RESULT_ACCURACY_OPCODES.split()
+            rows.append([name, "1", *(["result_accuracy:accuracy"] * accurate)])
+    rows.extend([name, "2"] for name in _ELEMENTWISE_BINARY.split())
     rows.extend((["select", "3"], ["clamp", "3"]))
     return {row[0]: _row(row[0], row[1], row[2:]) for row in rows}
 
@@ -383,9 +419,11 @@ ASYNC_DONES: Final = NATIVE_ASYNC_DONES | {"async-done"}
 """Opcodes that end an asynchronous operation."""
 
 _SIDE_EFFECTS: Final = frozenset(
-    "send send-done recv recv-done rng rng-get-and-update-state infeed outfeed "
-    "all-reduce-start all-reduce-done all-gather-start all-gather-done "
-    "collective-broadcast collective-permute-start collective-permute-done".split()
+    _words(
+        "send send-done recv recv-done rng rng-get-and-update-state infeed outfeed "
+        "all-reduce-start all-reduce-done all-gather-start all-gather-done "
+        "collective-broadcast collective-permute-start collective-permute-done"
+    )
 )
 _CONSTRAINED: Final = frozenset(
     {"all-reduce", "all-gather", "reduce-scatter", "all-to-all"}
@@ -469,7 +507,9 @@ def _is_fusion_elementwise(fusion: Instruction, operand: int | None) -> bool:
             continue
         body = instruction.fused_computation
         if number is None:
-            found = [(x, None) for x in body.instructions if x.opcode != "parameter"]
+            found: list[tuple[Instruction, int | None]] = [
+                (x, None) for x in body.instructions if x.opcode != "parameter"
+            ]
         else:
             found = _reached_uses(body.parameters[number])
         for question in found:

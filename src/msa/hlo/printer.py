@@ -15,16 +15,21 @@ from msa.hlo.attribute_text import (
     config_text,
     extra_attributes,
     pairs,
+    quote,
     shape_text,
 )
+from msa.hlo.canonical import canonical_attributes, canonical_shape
 from msa.hlo.computation import Computation
 from msa.hlo.instruction import Instruction
 from msa.hlo.literal import Literal
-from msa.hlo.module import Module
+from msa.hlo.module import ComputationLayout, Module
 from msa.hlo.orders import printed_computations, printed_order
 from msa.hlo.print_options import CANONICAL_OPTIONS, DEFAULT_OPTIONS, PrintOptions
 
+# Marks lines that no nesting indents: the end of a list of bodies.
+_FLUSH_LEFT = "\0"
 _ASYNC = {"async-start": "start", "async-update": "update", "async-done": "done"}
+_AFTER_CONTROL = ("statistics", "result_accuracy", "origin")
 _CALL_LABELS = {
     "while": ("condition", "body"),
     "select-and-scatter": ("select", "scatter"),
@@ -52,11 +57,16 @@ def print_module(
     if options is None:
         options = CANONICAL_OPTIONS if canonical else DEFAULT_OPTIONS
     printer = _Printer(options)
-    parts = [print_header(module), "\n\n"]
+    parts = [print_header(module, options), "\n\n"]
     if module.stack_frames and options.stack_frames:
         parts += [module.stack_frames, "\n\n\n"]
     hidden = printer.hidden_computations(module)
-    for computation in printed_computations(module):
+    order = (
+        module.printing_order()
+        if options.canonical_names
+        else printed_computations(module)
+    )
+    for computation in order:
         if computation in hidden:
             continue
         parts += [printer.computation(computation, scheduled=True), "\n\n"]
@@ -77,7 +87,7 @@ def print_instruction(
     return _Printer(options).instruction(instruction, {})
 
 
-def print_header(module: Module) -> str:
+def print_header(module: Module, options: PrintOptions = DEFAULT_OPTIONS) -> str:
     """The `HloModule` line."""
     parts = [f"HloModule {module.name}"]
     if module.is_scheduled:
@@ -96,12 +106,18 @@ def print_header(module: Module) -> str:
     attributes = module.attributes
     if attributes.get("alias_passthrough_params"):
         parts.append("alias_passthrough_params=true")
-    layout = module.effective_entry_layout()
-    parameters = ", ".join(
-        f"/*index={i}*/{p}" if i and i % 5 == 0 else str(p)
-        for i, p in enumerate(layout.parameters)
-    )
-    parts.append(f"entry_computation_layout={{({parameters})->{layout.result}}}")
+    layout = module.entry_layout
+    if layout is None and options.canonical_names:
+        layout = ComputationLayout(
+            tuple(p.shape for p in module.entry.parameters),
+            canonical_shape(module.entry.root),
+        )
+    if layout is not None:
+        parameters = ", ".join(
+            f"/*index={i}*/{p}" if i and i % 5 == 0 else str(p)
+            for i, p in enumerate(layout.parameters)
+        )
+        parts.append(f"entry_computation_layout={{({parameters})->{layout.result}}}")
     for side in ("parameters", "output"):
         name = f"allow_spmd_sharding_propagation_to_{side}"
         if name in attributes:
@@ -114,9 +130,8 @@ def print_header(module: Module) -> str:
     if "frontend_attributes" in attributes:
         text = pairs(attributes["frontend_attributes"])
         parts.append(f"frontend_attributes={text}")
-    for name in ("origin_recovery_table", "debug_attributes"):
-        if name in attributes:
-            parts.append(f"{name}={attributes[name]}")
+    raw = ("origin_recovery_table", "debug_attributes")
+    parts += [f"{name}={attributes[name]}" for name in raw if name in attributes]
     return ", ".join(parts)
 
 
@@ -165,11 +180,14 @@ class _Printer:
         if self.options.subcomputations == "bodies":
             self._prepare_bodies(computation)
         lines = self._lines(computation, scheduled=scheduled)
-        tail = "}"
-        if computation.execution_thread != "main":
-            tail += f', execution_thread="{computation.execution_thread}"'
-        indented = [pad + "  " + line for line in lines]
-        return "\n".join([pad + head + " {", *indented, pad + tail])
+        deeper = pad + "  "
+        if self.options.subcomputations == "bodies":
+            indented = [
+                _indented(line, deeper).removeprefix(_FLUSH_LEFT) for line in lines
+            ]
+        else:
+            indented = [deeper + line for line in lines]
+        return "\n".join([pad + head + " {", *indented, pad + _closing(computation)])
 
     def _lines(self, computation: Computation, *, scheduled: bool) -> list[str]:
         order = printed_order(
@@ -180,7 +198,7 @@ class _Printer:
             names = {x: f"tmp_{i}" for i, x in enumerate(order)}
         root = computation.root
         skipped = self._compacted(order)
-        lines = []
+        lines: list[str] = []
         for instruction in order:
             if instruction in skipped:
                 continue
@@ -216,7 +234,7 @@ class _Printer:
             if ready:
                 lines = self._lines(current, scheduled=False)
                 self._bodies[current] = "\n".join(
-                    ["{", *("  " + line for line in lines), "}"]
+                    ["{", *(_indented(line, "  ") for line in lines), _closing(current)]
                 )
                 continue
             stack.append((current, True))
@@ -247,11 +265,16 @@ class _Printer:
         name = names.get(instruction) or instruction.name
         parts = [f"{self.sigil}{name} = "]
         if options.result_shapes:
-            parts.append(shape_text(instruction.shape, layouts=options.layouts) + " ")
+            parts.append(f"{self._shape(instruction)} ")
         parts.append(f"{written}({self._operands(instruction, names)})")
-        for text in self._attributes(instruction, source, names):
-            parts.append(", " + text)
+        parts += [", " + text for text in self._attributes(instruction, source, names)]
         return "".join(parts)
+
+    def _shape(self, instruction: Instruction) -> str:
+        shape = instruction.shape
+        if self.options.canonical_names:
+            shape = canonical_shape(instruction)
+        return shape_text(shape, layouts=self.options.layouts)
 
     def _operands(
         self, instruction: Instruction, names: Mapping[Instruction, str]
@@ -265,8 +288,7 @@ class _Printer:
         for i, operand in enumerate(instruction.operands):
             text = self._reference(operand, names)
             if options.operand_shapes:
-                shape = shape_text(operand.shape, layouts=options.layouts)
-                text = f"{shape} {text}"
+                text = f"{self._shape(operand)} {text}"
             if i and i % 5 == 0 and options.index_annotations:
                 text = f"/*index={i}*/{text}"
             texts.append(text)
@@ -301,11 +323,12 @@ class _Printer:
         late = ""
         if opcode not in ("async-update", "async-done"):
             extras, late = self._cached(source)
+            if source is not instruction:
+                own, late = self._cached(instruction)
+                if own:
+                    found.append(own)
             if extras:
                 found.append(extras)
-            if source is not instruction:
-                found += extra_attributes(opcode, instruction.attributes)
-                _, late = self._cached(instruction)
             found += self._called(instruction, source)
             if "is_composite" in source.attributes and source.opcode == "call":
                 found.append("is_composite=true")
@@ -319,7 +342,7 @@ class _Printer:
                 for p in instruction.control_predecessors
             )
             found.append(f"control-predecessors={{{before}}}")
-        for name in ("statistics", "result_accuracy", "origin"):
+        for name in _AFTER_CONTROL:
             text = common_attribute(instruction.attributes, name)
             if text:
                 found.append(text)
@@ -338,6 +361,8 @@ class _Printer:
         found = self._extras.get(key)
         if found is None:
             shown: Mapping[str, Any] = attributes
+            if self.options.canonical_names:
+                shown = attributes = canonical_attributes(source)
             if source.opcode == "compare" and is_default_comparison(source):
                 shown = {k: v for k, v in attributes.items() if k != "type"}
             elif source.opcode == "call":
@@ -357,8 +382,13 @@ class _Printer:
     def _called(self, instruction: Instruction, source: Instruction) -> list[str]:
         """Called computations, by name or body."""
         bodies = self.options.subcomputations == "bodies"
+        found = self._labelled(source)
         if source is not instruction and bodies:
-            return [f"calls=\n{self._bodies[instruction.called_computations[0]]}"]
+            found.append(f"calls=\n{self._bodies[instruction.called_computations[0]]}")
+        return found
+
+    def _labelled(self, source: Instruction) -> list[str]:
+        bodies = self.options.subcomputations == "bodies"
         called = source.called_computations
         if not called:
             return []
@@ -371,17 +401,35 @@ class _Printer:
         opcode = source.opcode
         if opcode == "while":
             return [f"condition={text(called[1])}", f"body={text(called[0])}"]
+
+        def listed() -> str:
+            if bodies:
+                return "{" + ",".join(map(text, called)) + f"\n{_FLUSH_LEFT}}}"
+            return "{" + ", ".join(map(text, called)) + "}"
+
         if opcode == "conditional":
             if source.operands and source.operands[0].shape.element_type.name == "pred":
                 return [
                     f"true_computation={text(called[0])}",
                     f"false_computation={text(called[1])}",
                 ]
-            return ["branch_computations={" + ", ".join(map(text, called)) + "}"]
+            return [f"branch_computations={listed()}"]
         if opcode == "custom-call":
-            return ["called_computations={" + ", ".join(map(text, called)) + "}"]
+            return [f"called_computations={listed()}"]
         labels = _CALL_LABELS.get(opcode, ("to_apply",))
+        if bodies and opcode in ("reduce-scatter", "scan"):
+            labels = ("calls",)
         return [f"{n}={text(c)}" for n, c in zip(labels, called, strict=False)]
+
+
+def _indented(line: str, pad: str) -> str:
+    return line if line.startswith(_FLUSH_LEFT) else pad + line
+
+
+def _closing(computation: Computation) -> str:
+    if computation.execution_thread == "main":
+        return "}"
+    return f"}}, execution_thread={quote(computation.execution_thread)}"
 
 
 def _chain_start(instruction: Instruction) -> Instruction | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -40,6 +41,30 @@ class IotaGroups:
     shape: tuple[int, ...]
     reshape: tuple[int, ...]
     permutation: tuple[int, ...]
+
+    @staticmethod
+    def canonical(
+        shape: tuple[int, ...], reshape: tuple[int, ...], permutation: tuple[int, ...]
+    ) -> IotaGroups:
+        """The same devices with the fewest reshaped dimensions.
+
+        >>> str(IotaGroups.canonical((1, 8), (2, 2, 2), (2, 0, 1)))
+        '[1,8]<=[4,2]T(1,0)'
+        """
+        kept = [i for i, size in enumerate(reshape) if size != 1]
+        place = {old: new for new, old in enumerate(kept)}
+        order = [place[p] for p in permutation if p in place]
+        runs: list[list[int]] = []
+        for p in order:
+            if runs and runs[-1][-1] + 1 == p:
+                runs[-1].append(p)
+            else:
+                runs.append([p])
+        if not runs:
+            return IotaGroups(shape, (1,), (0,))
+        by_start = sorted(runs)
+        sizes = tuple(math.prod(reshape[kept[i]] for i in run) for run in by_start)
+        return IotaGroups(shape, sizes, tuple(by_start.index(run) for run in runs))
 
     def expand(self, count: int) -> Groups:
         """The groups, one per row."""
@@ -129,7 +154,7 @@ class MeshGroups:
                 cuts.update((axis.pre_size, axis.pre_size * axis.size))
         ordered = sorted(cuts)
         parts = []
-        for low, high in zip(ordered[:-1], ordered[1:], strict=True):
+        for low, high in pairwise(ordered):
             if high % low:
                 raise HloError(f"sub-axes of {name!r} do not divide its size {size}")
             parts.append((name, low, high // low))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final
 
 from msa.hlo.layout import Layout
@@ -259,9 +260,7 @@ class Shape:
             place = len(self.dimensions) - 1 - config.dimension
             if layout.minor_to_major[place] == dimension:
                 bounds = (0, *config.split_indices, size)
-                return max(
-                    b - a for a, b in zip(bounds[:-1], bounds[1:], strict=True)
-                )
+                return max(b - a for a, b in pairwise(bounds))
         return size
 
     # -- nodes ---------------------------------------------------------------
@@ -294,8 +293,10 @@ class Shape:
             index, shape = stack.pop()
             yield index, shape
             if shape.element_type is TUPLE:
-                for i in range(len(shape.children) - 1, -1, -1):
-                    stack.append(((*index, i), shape.children[i]))
+                stack.extend(
+                    ((*index, i), shape.children[i])
+                    for i in range(len(shape.children) - 1, -1, -1)
+                )
 
     def leaves(self) -> Iterator[tuple[ShapeIndex, Shape]]:
         """Every node that is not a tuple, in the same order."""
@@ -370,9 +371,7 @@ class Shape:
                 continue
             special = a.element_type.family == "special"
             if a.element_type is not b.element_type and (
-                not ignore_element_type
-                or special
-                or b.element_type.family == "special"
+                not ignore_element_type or special or b.element_type.family == "special"
             ):
                 return False
             if a.dimensions != b.dimensions or len(a.children) != len(b.children):

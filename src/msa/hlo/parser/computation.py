@@ -9,7 +9,6 @@ import re
 from typing import Final
 
 from msa.hlo.computation import Computation
-from msa.hlo.naming import sanitize_name
 from msa.hlo.parser.cursor import nearest_name
 from msa.hlo.parser.instruction import read_instruction
 from msa.hlo.parser.lines import read_lines
@@ -75,11 +74,10 @@ def _skip_parameters(state: ReaderState) -> None:
             cursor.expect(")", "at the end of the parameters")
 
 
-def read_inline_computation(state: ReaderState, owner: str) -> Task:
+def read_inline_computation(state: ReaderState) -> Task:
     """Read `{ instructions }` in attribute place as a computation of its own."""
-    name = state.unique_computation_name(sanitize_name(owner) or "inline")
-    state.places.setdefault(name, state.cursor.position)
-    computation = yield read_body(state, name)
+    computation = yield read_body(state, "_")
+    computation.name = state.unique_computation_name("_")
     state.finish(computation)
     return computation
 

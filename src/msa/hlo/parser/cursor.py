@@ -165,16 +165,11 @@ class Cursor:
         return float(match[1])
 
     def boolean(self) -> bool:
-        """`true` or `false` (or 1 and 0)."""
-        for word, value in (
-            ("true", True),
-            ("false", False),
-            ("1", True),
-            ("0", False),
-        ):
-            if self.accept(word):
-                return value
-        self.fail("expected true or false", expected="true or false")
+        """`true` or `false`."""
+        for word in ("true", "false"):
+            if self.accept_word(word):
+                return word == "true"
+        return self.fail("expected true or false", expected="true or false")
 
     def string(self) -> str:
         """A quoted string, unescaped."""
@@ -216,7 +211,7 @@ class Cursor:
                 if match is None:
                     self.fail("unterminated string", at=position, expected="'\"'")
                 position = match.end()
-        self.fail("unmatched '{'", at=start, expected="'}'")
+        return self.fail("unmatched '{'", at=start, expected="'}'")
 
     # -- failing -------------------------------------------------------------
 

@@ -37,7 +37,7 @@ def read_replica_groups(cursor: Cursor) -> ReplicaGroups:
 
 
 def _read_lists(cursor: Cursor) -> tuple[tuple[int, ...], ...]:
-    groups = []
+    groups: list[tuple[int, ...]] = []
     cursor.expect("{", "at the start of replica groups")
     while not cursor.accept("}"):
         if groups:
@@ -72,7 +72,7 @@ def read_iota(cursor: Cursor) -> IotaGroups:
             f"replica groups {list(shape)} do not hold the devices of {list(reshape)}",
             at=start,
         )
-    return IotaGroups(shape, reshape, permutation)
+    return IotaGroups.canonical(shape, reshape, permutation)
 
 
 def _read_transposed(cursor: Cursor) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -98,7 +98,7 @@ def _read_mesh_groups(cursor: Cursor) -> MeshGroups:
     while not cursor.accept("}"):
         if axes:
             cursor.expect(",", "between axes")
-        axes.append(_read_axis(cursor, mesh))
+        axes.append(read_axis(cursor, mesh))
     groups = MeshGroups(
         mesh.mesh_axes, tuple(axes), mesh.device_ids, mesh.maximal_device
     )
@@ -136,13 +136,13 @@ def read_mesh(cursor: Cursor) -> MeshGroups:
     return MeshGroups(tuple(axes), (), devices)
 
 
-def _read_device_ids(cursor: Cursor, size: int) -> IotaGroups | tuple[int, ...]:
+def _read_device_ids(cursor: Cursor, size: int) -> IotaGroups | tuple[int, ...] | None:
     at = cursor.skip()
     cursor.expect("(", "before device_ids")
     if cursor.looking_at("["):
         reshape, permutation = _read_transposed(cursor)
         devices: IotaGroups | tuple[int, ...]
-        devices = IotaGroups((math.prod(reshape),), reshape, permutation)
+        devices = IotaGroups.canonical((size,), reshape, permutation)
         count = math.prod(reshape)
     else:
         numbers = [cursor.integer("a device id")]
@@ -152,10 +152,13 @@ def _read_device_ids(cursor: Cursor, size: int) -> IotaGroups | tuple[int, ...]:
     cursor.expect(")", "after device_ids")
     if count != size:
         cursor.fail(f"device_ids lists {count} devices, but the mesh has {size}", at=at)
+    if isinstance(devices, IotaGroups) and len(devices.reshape) == 1:
+        return None  # the order of the mesh itself
     return devices
 
 
-def _read_axis(cursor: Cursor, mesh: MeshGroups) -> MeshAxis:
+def read_axis(cursor: Cursor, mesh: MeshGroups) -> MeshAxis:
+    """`'x'` or `'x':(pre)size`, an axis of the mesh."""
     at = cursor.skip()
     sizes = dict(mesh.mesh_axes)
     if cursor.peek() not in ("'", '"'):

@@ -156,7 +156,7 @@ def _store(module: Module, values: dict[str, Any]) -> None:
             "origin_recovery_table",
             "debug_attributes",
         )
-        if values.get(name)
+        if values.get(name) and values[name] != (False,)
     }
     if rest:
         module.attributes = MappingProxyType(rest)

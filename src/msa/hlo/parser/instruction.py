@@ -6,6 +6,7 @@ Source: `xla/hlo/parser/hlo_parser.cc`.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -15,8 +16,10 @@ from msa.hlo.literal_text import read_literal
 from msa.hlo.naming import sanitize_name
 from msa.hlo.opcode import OPCODES, VARIADIC, OpcodeInfo
 from msa.hlo.parser.cursor import nearest_name
+from msa.hlo.parser.recomputed import RECOMPUTED, recomputed_shape
 from msa.hlo.parser.state import ReaderState, Scope, Task
 from msa.hlo.parser.tail import Tail, read_tail
+from msa.hlo.primitive import PRED
 from msa.hlo.shape import Shape
 
 _SHAPE_START: Final = re.compile(r"\(|b\(|[A-Za-z_][A-Za-z0-9_]*\s*\[")
@@ -75,9 +78,8 @@ def read_right_side(state: ReaderState, scope: Scope, name: str, at: int) -> Tas
         cursor.fail("expected an opcode", expected="an opcode")
     opcode = match[0]
     info = OPCODES.get(opcode)
-    sugar = split_sugar(opcode) if info is None else None
-    if sugar is not None or opcode.startswith("async-"):
-        return (yield read_async(state, scope, name, at, shape, opcode, opcode_at))
+    if (info is None or opcode.startswith("async-")) and split_sugar(opcode):
+        return (yield read_async(state, scope, name, at, shape, opcode))
     if info is None:
         if not state.allow_unknown:
             cursor.fail(
@@ -96,7 +98,7 @@ def read_right_side(state: ReaderState, scope: Scope, name: str, at: int) -> Tas
         extra["literal"] = _read_constant(state, shape, opcode_at)
     else:
         operands = yield read_operands(state, scope)
-    tail = yield read_tail(state, scope, info, owner=name)
+    tail = yield read_tail(state, scope, info)
     if extra:
         tail.attributes = MappingProxyType({**extra, **tail.attributes})
     return make_instruction(state, scope, info, name, shape, operands, tail, at)
@@ -210,7 +212,7 @@ def _open_parameter(
 ) -> Instruction:
     number = len(scope.computation.parameters)
     parameter = Instruction(
-        name or scope.unique_name(f"parameter.anon.{number}"),
+        name or scope.unique_name(f"_{number}"),
         "parameter",
         shape,
         (),
@@ -301,14 +303,16 @@ def make_instruction(
     """Check counts, work out the shape where it is missing, and add."""
     check_operand_count(state, info, len(operands), at)
     called = tail.callees(info)
-    if shape is None:
+    if info.name in RECOMPUTED:
+        shape = recomputed_shape(state, info.name, shape, operands, at)
+    elif shape is None:
         shape = infer(state, info, operands, tail, called, at)
     instruction = Instruction(
         name,
         info.name,
         shape,
         operands,
-        tail.attributes,
+        _completed(state, info.name, operands, tail, at),
         called,
         tail.predecessors,
         tail.metadata,
@@ -316,6 +320,45 @@ def make_instruction(
     )
     add_to_scope(state, scope, instruction, at)
     return instruction
+
+
+def _completed(
+    state: ReaderState,
+    opcode: str,
+    operands: tuple[Instruction, ...],
+    tail: Tail,
+    at: int,
+) -> Mapping[str, Any]:
+    """Attributes with those that follow from the operands when text leaves them out."""
+    attributes = tail.attributes
+    if opcode == "map" and "dimensions" not in attributes and operands:
+        rank = operands[0].shape.rank
+        return MappingProxyType({"dimensions": tuple(range(rank)), **attributes})
+    if opcode == "outfeed" and "outfeed_shape" not in attributes:
+        return MappingProxyType({"outfeed_shape": operands[0].shape, **attributes})
+    if opcode == "conditional":
+        _check_branches(state, operands, tail, at)
+    return attributes
+
+
+def _check_branches(
+    state: ReaderState, operands: tuple[Instruction, ...], tail: Tail, at: int
+) -> None:
+    if not operands:
+        state.cursor.fail("conditional expects operands, but has 0 operands", at=at)
+    by_predicate = operands[0].shape.element_type is PRED
+    wanted = (
+        {"true_computation", "false_computation"}
+        if by_predicate
+        else {"branch_computations"}
+    )
+    if set(tail.called) != wanted:
+        kind = "pred" if by_predicate else "index"
+        state.cursor.fail(
+            f"a conditional on a {kind} names {' and '.join(sorted(wanted))}",
+            at=at,
+            expected=", ".join(sorted(wanted)),
+        )
 
 
 def infer(

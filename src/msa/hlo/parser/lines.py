@@ -38,10 +38,11 @@ _CALLS: Final = re.compile(
     r"([A-Za-z_][A-Za-z0-9_.\-]*+)(?=,|$)"
 )
 _INDEX_COMMENT: Final = re.compile(r"/\*index=[0-9]+\*/")
-_NOT_FAST: Final = frozenset(
+_NOT_FAST_WORDS: Final = (
     "async-start async-update async-done send send-done recv recv-done after-all "
-    "add-dependency infeed outfeed reduce-window scatter scan".split()
+    "add-dependency infeed outfeed reduce-window scatter scan map conditional"
 )
+_NOT_FAST: Final = frozenset(_NOT_FAST_WORDS.split())
 _RESERVED: Final = frozenset(PRIMITIVE_TYPES) | {"opaque_type"}
 
 

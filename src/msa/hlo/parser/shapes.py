@@ -112,7 +112,7 @@ class ShapeReader:
         if is_buffer:
             if children[0].element_type.family == "special":
                 cursor.fail("a buffer wraps exactly one array shape")
-            key = (-1, id(children[0]))
+            key: tuple[int, ...] = (-1, id(children[0]))
         else:
             key = tuple(map(id, children))
         shape = self._tuples.get(key)
@@ -184,6 +184,8 @@ class ShapeReader:
 
     def _tag(self, cursor: Cursor, tags: dict[str, object]) -> None:
         start = cursor.skip()
+        name: str
+        value: object
         if cursor.match(_DIM_LEVELS):
             return
         if cursor.accept("SC"):
@@ -222,7 +224,7 @@ def _read_type_tag(cursor: Cursor) -> tuple[str, PrimitiveType]:
         if cursor.accept(letter):
             cursor.expect("(")
             return field, read_primitive_type(cursor)
-    cursor.fail(
+    return cursor.fail(
         "unknown layout tag", expected="one of T( L( #( *( E( S( SC( P( M( or '}'"
     )
 

@@ -5,7 +5,7 @@ Source: `xla/hlo/parser/hlo_parser.cc`.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Container, Generator
 from typing import Any
 
 from msa.hlo.computation import Computation
@@ -36,6 +36,16 @@ def run(task: Task, cursor: Cursor) -> Any:
     return value
 
 
+def _unique(base: str, taken: Container[str], counters: dict[str, int]) -> str:
+    number = counters.get(base, 0)
+    name = f"{base}.{number}" if number else base
+    while name in taken:
+        number += 1
+        name = f"{base}.{number}"
+    counters[base] = number
+    return name
+
+
 class Scope:
     """Names of the computation that is being read.
 
@@ -47,7 +57,7 @@ class Scope:
         open: whether unknown operands become parameters (single instructions).
     """
 
-    __slots__ = ("computation", "explicit_root", "names", "open", "paths")
+    __slots__ = ("_counters", "computation", "explicit_root", "names", "open", "paths")
 
     def __init__(self, computation: Computation, *, open_: bool = False) -> None:
         self.computation = computation
@@ -55,14 +65,11 @@ class Scope:
         self.paths: dict[tuple[Instruction, int], Instruction] = {}
         self.explicit_root = False
         self.open = open_
+        self._counters: dict[str, int] = {}
 
     def unique_name(self, base: str) -> str:
-        """`base`, or `base.N` with the first free N from 1."""
-        name, number = base, 0
-        while name in self.names:
-            number += 1
-            name = f"{base}.{number}"
-        return name
+        """`base`, or `base.N` with the first free N from 1; amortised O(1)."""
+        return _unique(base, self.names, self._counters)
 
 
 class ReaderState:
@@ -79,6 +86,7 @@ class ReaderState:
     """
 
     __slots__ = (
+        "_counters",
         "_line",
         "_line_position",
         "allow_unknown",
@@ -102,6 +110,7 @@ class ReaderState:
         self.async_starts: dict[Computation, Instruction] = {}
         self.tails: dict[str, Any] = {}
         self.configs: dict[str, str] = {}
+        self._counters: dict[str, int] = {}
         self._line = 1
         self._line_position = 0
 
@@ -117,16 +126,18 @@ class ReaderState:
 
     def finish(self, computation: Computation, *, entry: bool = False) -> None:
         """Add a computation that was read completely."""
-        self.computations[computation.name] = computation
+        name = computation.name
+        if name in self.computations and self.computations[name] is not computation:
+            # A made-up name came first: it stays, this one is renamed, and text that
+            # uses the name means this one.
+            computation.name = self.unique_computation_name(name)
+            self.computations[computation.name] = computation
+        self.computations[name] = computation
         self.module.add(computation, entry=entry)
 
     def unique_computation_name(self, base: str) -> str:
-        """`base`, or `base.N` with the first free N from 1."""
-        name, number = base, 0
-        while name in self.computations:
-            number += 1
-            name = f"{base}.{number}"
-        return name
+        """`base`, or `base.N` with the first free N from 1; amortised O(1)."""
+        return _unique(base, self.computations, self._counters)
 
     def resolve_computation(self, name: str, at: int) -> Computation:
         """The computation of that name, which must have been read already."""

@@ -11,12 +11,20 @@ from typing import Any, Final
 
 from msa.hlo.computation import Computation
 from msa.hlo.instruction import NO_ATTRIBUTES, Instruction
-from msa.hlo.opcode import COMMON_ATTRIBUTES, AttributeSpec, OpcodeInfo
-from msa.hlo.parser.cursor import nearest_name
+from msa.hlo.opcode import (
+    COMMON_ATTRIBUTES,
+    ONE_DIMENSION,
+    AttributeSpec,
+    OpcodeInfo,
+)
+from msa.hlo.parser.cursor import Cursor, nearest_name
 from msa.hlo.parser.state import ReaderState, Scope, Task
 from msa.hlo.parser.values import VALUE_READERS, read_list, read_string_or_json
 
 _UNKNOWN: Final = AttributeSpec("", "raw")
+
+
+_DROPPED_WHEN_EMPTY: Final = frozenset({"frontend", "statistics", "accuracy"})
 
 
 class Tail:
@@ -52,7 +60,6 @@ def read_tail(
     info: OpcodeInfo,
     *,
     optional: frozenset[str] = frozenset(),
-    owner: str = "",
 ) -> Task:
     """Read `, name=value` as often as it comes; returns a `Tail`.
 
@@ -61,7 +68,6 @@ def read_tail(
         scope: names that control predecessors refer to.
         info: row of the opcode whose attributes are read.
         optional: required attributes that may be missing all the same.
-        owner: name of the instruction, for computations written in place.
     """
     cursor = state.cursor
     values: dict[str, Any] = {}
@@ -89,7 +95,7 @@ def read_tail(
         seen.add(name)
         kind = spec.kind
         if kind == "calls" or kind == "calls_list":
-            called[name] = yield _read_called(state, kind == "calls_list", owner)
+            called[name] = yield _read_called(state, kind == "calls_list")
         elif kind == "metadata":
             tail.metadata = cursor.balanced()[1:-1].strip()
         elif kind == "config":
@@ -98,20 +104,42 @@ def read_tail(
             tail.predecessors = read_list(
                 cursor, lambda: resolve_instruction(state, scope)
             )
+        elif kind == "ignored":
+            VALUE_READERS[kind](cursor, state.types)
         else:
+            value_at = cursor.skip()
             value = VALUE_READERS[kind](cursor, state.types)
-            if kind != "ignored":
+            if name == "dimensions" and info.name in ONE_DIMENSION:
+                _check_one_dimension(cursor, value, value_at)
+            if kind not in _DROPPED_WHEN_EMPTY or value:
                 values[name] = value
     for name in info.required:
         if name not in seen and name not in optional:
             cursor.fail(
                 f"attribute {name} is expected but not seen", at=start, expected=name
             )
+    if values.get("use_global_device_ids") and "channel_id" not in values:
+        cursor.fail(
+            "Cannot have use_global_device_ids=true without channel_id",
+            at=start,
+            expected="channel_id",
+        )
     _drop_defaults(info, values)
     if values:
         tail.attributes = MappingProxyType(values)
     tail.called = called
     return tail
+
+
+def _check_one_dimension(cursor: Cursor, dimensions: tuple[int, ...], at: int) -> None:
+    if len(dimensions) != 1:
+        cursor.fail(
+            f"dimensions must have exactly one element, got {len(dimensions)}",
+            at=at,
+            expected="one dimension such as {0}",
+        )
+    if dimensions[0] < 0:
+        cursor.fail(f"dimension {dimensions[0]} is negative", at=at)
 
 
 def _drop_defaults(info: OpcodeInfo, values: dict[str, Any]) -> None:
@@ -122,13 +150,13 @@ def _drop_defaults(info: OpcodeInfo, values: dict[str, Any]) -> None:
             del values[name]
 
 
-def _read_called(state: ReaderState, listed: bool, owner: str) -> Task:
+def _read_called(state: ReaderState, listed: bool) -> Task:
     from msa.hlo.parser.computation import read_inline_computation
 
     cursor = state.cursor
     if not listed or not cursor.looking_at("{"):
         if cursor.looking_at("{"):
-            return ((yield read_inline_computation(state, owner)),)
+            return ((yield read_inline_computation(state)),)
         return (_named_computation(state),)
     found: list[Computation] = []
     cursor.expect("{")
@@ -136,7 +164,7 @@ def _read_called(state: ReaderState, listed: bool, owner: str) -> Task:
         if found:
             cursor.expect(",", "between computations")
         if cursor.looking_at("{"):
-            found.append((yield read_inline_computation(state, owner)))
+            found.append((yield read_inline_computation(state)))
         else:
             found.append(_named_computation(state))
     return tuple(found)

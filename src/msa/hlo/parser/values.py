@@ -13,6 +13,7 @@ from msa.hlo.literal_text import read_typed_literal
 from msa.hlo.parser.cursor import Cursor, nearest_name
 from msa.hlo.parser.groups import read_replica_groups
 from msa.hlo.parser.shapes import ShapeReader
+from msa.hlo.sharding import canonical_sharding, read_sharding_text
 from msa.hlo.window import ConvolutionDimensionNumbers, Window, WindowDimension
 
 _DIM_LABELS: Final = re.compile(r"([0-9bf?]+)_([0-9io?]+)->([0-9bf?]+)")
@@ -247,7 +248,7 @@ def read_shape_index(cursor: Cursor) -> tuple[int, ...]:
             index.append(cursor.integer("a shape index"))
             if index[-1] < 0:
                 cursor.fail("a shape index is not negative", at=at)
-            if not cursor.accept(","):
+            if not cursor.accept(",") or cursor.looking_at("}"):
                 break
         if not cursor.accept("}"):
             cursor.fail("Expects '}' at the end of ShapeIndex", expected="'}'")
@@ -270,6 +271,37 @@ def _aliasing(cursor: Cursor, types: ShapeReader) -> tuple[Any, ...]:
 
 def _shapes(cursor: Cursor, types: ShapeReader) -> tuple[Any, ...]:
     return read_list(cursor, lambda: types.read(cursor))
+
+
+def _accuracy(cursor: Cursor, types: ShapeReader) -> str | None:
+    """Result accuracy as standard text; None for the default mode."""
+    at = cursor.skip()
+    cursor.expect("{", "before a result accuracy")
+    name = cursor.attribute_name()
+    if name == "mode":
+        mode = _ACCURACY_MODE(cursor, types)
+        cursor.expect("}", "after a result accuracy")
+        return None if mode == "default" else f"{{mode={mode}}}"
+    if name != "tolerance":
+        cursor.fail(f"unexpected {name!r} in a result accuracy", at=at)
+    cursor.expect("{", "before a tolerance")
+    found: dict[str, str] = {}
+    while not cursor.accept("}"):
+        if found:
+            cursor.expect(",", "between tolerances")
+        key_at = cursor.skip()
+        key = cursor.attribute_name()
+        if key not in ("atol", "rtol", "ulps") or key in found:
+            cursor.fail(f"unexpected tolerance {key!r}", at=key_at)
+        found[key] = (
+            str(cursor.integer()) if key == "ulps" else f"{cursor.decimal():.6g}"
+        )
+    cursor.expect("}", "after a result accuracy")
+    rows = ",".join(f"{k}={found.get(k, '0')}" for k in ("atol", "rtol", "ulps"))
+    return f"{{tolerance={{{rows}}}}}"
+
+
+_ACCURACY_MODE: Final = _enumeration("an accuracy mode", "default highest", fold=True)
 
 
 def read_pairs(cursor: Cursor, value: Callable[[], Any]) -> tuple[tuple[str, Any], ...]:
@@ -319,11 +351,49 @@ def _string(cursor: Cursor, types: ShapeReader) -> str:
     return cursor.string()
 
 
+_DOMAIN: Final = re.compile(r"(kind|entry|exit)=")
+_QUOTED: Final = re.compile(r'("(?:[^"\\]++|\\.)*+")')
+
+
+def _domain(cursor: Cursor, types: ShapeReader) -> str:
+    """A sharding domain as standard text."""
+    cursor.expect("{", "before a domain")
+    found: dict[str, str] = {}
+    while not cursor.accept("}"):
+        cursor.accept(",")
+        at = cursor.skip()
+        match = cursor.match(_DOMAIN)
+        if match is None or match[1] in found:
+            cursor.fail("expected kind=, entry= or exit=", at=at)
+        if match[1] == "kind":
+            found["kind"] = cursor.string()
+        else:
+            found[match[1]] = canonical_sharding(read_sharding_text(cursor))
+    if set(found) != {"kind", "entry", "exit"}:
+        cursor.fail("a domain has kind, entry and exit", expected="kind, entry, exit")
+    if found["kind"] != "sharding":
+        cursor.fail(f"unsupported domain kind: {found['kind']}")
+    return f'{{kind="sharding", entry={found["entry"]}, exit={found["exit"]}}}'
+
+
+def _origin(cursor: Cursor, types: ShapeReader) -> str:
+    """An original value; the text is kept, spaced in the standard way."""
+    text = cursor.balanced()
+    parts: list[str] = []
+    for i, part in enumerate(_QUOTED.split(text)):
+        if i % 2 == 0:
+            part = re.sub(r"\s+", "", part)
+            part = re.sub(r"([})]),", r"\1, ", part)
+            if i and part.startswith("{"):
+                part = " " + part
+        parts.append(part)
+    return "".join(parts)
+
+
 VALUE_READERS: Final[dict[str, Reader]] = {
     "int": lambda c, t: c.integer(),
     "float": lambda c, t: c.decimal(),
     "bool": lambda c, t: c.boolean(),
-    "tristate": _raw,
     "ignored": _raw,
     "ints": lambda c, t: read_integers(c),
     "int_lists": lambda c, t: read_integer_lists(c),
@@ -331,8 +401,10 @@ VALUE_READERS: Final[dict[str, Reader]] = {
     "bools": _booleans,
     "word": _word,
     "raw": _raw,
-    "accuracy": _raw,
-    "sharding": lambda c, t: c.balanced(),
+    "accuracy": _accuracy,
+    "sharding": lambda c, t: read_sharding_text(c),
+    "domain": _domain,
+    "origin": _origin,
     "precisions": _precisions,
     "direction": _enumeration("a comparison direction", "EQ NE LT LE GT GE"),
     "fft_type": _enumeration("an FFT type", "FFT IFFT RFFT IRFFT"),
