@@ -1,0 +1,62 @@
+"""What kernels may know about their surroundings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from msa.errors import ExecutionError
+
+if TYPE_CHECKING:
+    from msa.hlo.instruction import Instruction
+    from msa.hlo.shape import Shape
+
+ElidedConstant = Callable[["Instruction", "Shape"], Any]
+"""Makes up the contents of one array of a constant that text left out."""
+
+CustomCall = Callable[["Instruction"], Callable[..., Any]]
+"""From a custom call to its kernel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One device's view of the execution.
+
+    Attributes:
+        device: its number, below `replica_count * num_partitions`.
+        num_partitions: partitions of each replica.
+        custom_calls: handlers by target, before the built-in ones.
+        elided: contents of constants whose text was left out, or None to refuse.
+        infeed: makes the next value of an infeed, or None for zeros.
+    """
+
+    device: int = 0
+    num_partitions: int = 1
+    custom_calls: Mapping[str, CustomCall] = field(default_factory=dict)
+    elided: ElidedConstant | None = None
+    infeed: Callable[[Shape], Any] | None = None
+
+    @property
+    def replica_id(self) -> int:
+        """Replica of this device."""
+        return self.device // self.num_partitions
+
+    @property
+    def partition_id(self) -> int:
+        """Partition of this device."""
+        return self.device % self.num_partitions
+
+    def elided_contents(self, instruction: Instruction, shape: Shape) -> Any:
+        """Contents for an elided constant.
+
+        Raises:
+            ExecutionError: nobody said what to put there.
+        """
+        if self.elided is None:
+            raise ExecutionError(
+                f"the contents of constant {instruction.name} were left out of the text",
+                where=instruction.name,
+                hint="print the module with large constants, or give `elided`",
+            )
+        return self.elided(instruction, shape)
