@@ -16,8 +16,13 @@ from msa.assignment.cross_program import (
     is_placeable,
 )
 from msa.assignment.finalize import finalize, mark_finalized, uncommit
+from msa.assignment.inefficient import (
+    inefficient_sites,
+    require_default_at,
+    retry_can_progress,
+)
 from msa.assignment.intervals import MsaBufferInterval
-from msa.assignment.joint import JointAllocation, propose
+from msa.assignment.joint import JointAllocation, JointProposal, propose
 from msa.assignment.loops import RegionUses
 from msa.assignment.options import Options
 from msa.assignment.order import sorted_intervals
@@ -29,6 +34,10 @@ from msa.assignment.outcomes import (
 )
 from msa.assignment.problem import Problem
 from msa.assignment.required import add_permanent_requirements
+from msa.assignment.scoped import (
+    allocate_scoped,
+    extend_scoped_alternate_memory_allocations,
+)
 from msa.assignment.state import State
 
 
@@ -88,12 +97,15 @@ class MsaAlgorithm:
     def finish(self) -> AllocationResult:
         """Decide everything."""
         state = self.state
+        allocate_scoped(state)
         order = sorted_intervals(state)
         fetched = allocate_cross_program_prefetches(state)
         add_permanent_requirements(state.problem, state.required)
         for interval in order:
             if not state.finalized[interval.value]:
                 self._place(interval)
+        if state.options.expanded_scoped_alternate_memory_mode == "ENABLED":
+            extend_scoped_alternate_memory_allocations(state)
         return self._result(fetched)
 
     def _place(self, interval: MsaBufferInterval) -> None:
@@ -105,7 +117,14 @@ class MsaAlgorithm:
         if not proposal.allocation_values:
             return
         self._proposals += 1
-        for retry in range(state.options.max_retries):
+        self._attempt(proposal)
+        mark_finalized(state, proposal)
+
+    def _attempt(self, proposal: JointProposal) -> None:
+        """Allocate the proposal, again and again until it is kept or given up."""
+        state = self.state
+        retry = 0
+        while retry < state.options.max_retries:
             for group in proposal.groups:
                 require_conditional_outputs(state, group)
             state.picker.retry_number = retry
@@ -113,12 +132,20 @@ class MsaAlgorithm:
                 state, proposal.allocation_values, self._region_uses
             )
             if attempt.run() & REQUIRES_UNCOMMIT:
-                uncommit(state, proposal)
-                self._uncommitted += 1
-            else:
-                finalize(state, proposal)
-                break
-        mark_finalized(state, proposal)
+                self._take_back(proposal)
+                retry += 1
+                continue
+            sites = inefficient_sites(state, proposal.allocation_values)
+            if sites and retry_can_progress(state, sites):
+                self._take_back(proposal)
+                require_default_at(state, sites)
+                continue
+            finalize(state, proposal)
+            return
+
+    def _take_back(self, proposal: JointProposal) -> None:
+        uncommit(self.state, proposal)
+        self._uncommitted += 1
 
     def _is_considered(self, interval: MsaBufferInterval) -> bool:
         state = self.state

@@ -51,11 +51,12 @@ def _number(required: Required) -> int:
 class RequiredAssignments:
     """At most one requirement per value and step."""
 
-    __slots__ = ("_by_place", "_stride", "_transaction")
+    __slots__ = ("_by_place", "_permanent", "_stride", "_transaction")
 
     def __init__(self, problem: Problem, transaction: Transaction) -> None:
         self._stride = problem.end + 1
         self._by_place: dict[int, Required] = {}
+        self._permanent: set[int] = set()
         self._transaction = transaction
 
     def at(self, value: int, step: int) -> Required | None:
@@ -67,6 +68,10 @@ class RequiredAssignments:
         required = self._by_place.get(value * self._stride + step)
         return required is not None and required.space is MemorySpace.DEFAULT
 
+    def is_permanent(self, value: int, step: int) -> bool:
+        """Whether there is a requirement that no rollback takes away."""
+        return value * self._stride + step in self._permanent
+
     def add(
         self, value: int, step: int, required: Required, *, pending: bool = True
     ) -> None:
@@ -76,6 +81,8 @@ class RequiredAssignments:
             InternalError: it contradicts one that is there.
         """
         place = value * self._stride + step
+        if not pending:
+            self._permanent.add(place)
         known = self._by_place.get(place)
         if known is not None:
             if not known.agrees(required):

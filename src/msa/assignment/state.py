@@ -161,12 +161,10 @@ class State:
     def finish(self, allocation: Allocation) -> None:
         """Add a finished allocation to the result."""
         self.allocations.append(allocation)
-        if allocation.space is MemorySpace.DEFAULT:
+        if allocation.space is MemorySpace.DEFAULT or allocation.kind == "scoped":
             return
         self.edges.add(allocation.start - 1)
         self.edges.add(allocation.end + 1)
-        if allocation.kind == "scoped":
-            return
         for use in allocation.uses:
             operands = self.alternate_operands.setdefault(use.step, set())
             operands.add((use.operand, use.index))
