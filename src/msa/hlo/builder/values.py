@@ -64,8 +64,8 @@ def to_type(kind: PrimitiveType | str) -> PrimitiveType:
 
 # -- attributes --------------------------------------------------------------
 
-_TEXT_KINDS: Final = frozenset({"string", "raw", "sharding", "accuracy", "tristate"})
-"""Kinds whose value is the text itself."""
+_PLAIN_TEXT: Final = "string"
+"""The kind whose value is any text; strings for other kinds are read as HLO text."""
 
 
 def to_attributes(opcode: str, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def to_attributes(opcode: str, given: Mapping[str, Any]) -> dict[str, Any]:
 def _convert(opcode: str, spec: AttributeSpec, value: Any) -> Any:
     try:
         if isinstance(value, str):
-            if spec.kind in _TEXT_KINDS:
+            if spec.kind == _PLAIN_TEXT:
                 return value
             return _read(VALUE_READERS[spec.kind], value)
         converter = _CONVERTERS.get(spec.kind)

@@ -83,7 +83,7 @@ class _Dot:
 
 
 def _dot(op: Operation) -> Shape | None:
-    if op.attribute("sparsity", None) is not None or len(op.operands) != 2:
+    if op.attribute("sparsity", None) is not None:
         return op.stated  # legacy structured sparsity
     lhs, rhs = op.array(0), op.array(1)
     dot = _Dot(op, lhs, rhs)

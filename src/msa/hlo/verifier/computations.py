@@ -9,6 +9,7 @@ from typing import Final
 
 from msa.hlo.computation import Computation
 from msa.hlo.instruction import Instruction
+from msa.hlo.opcode import ASYNC_DONES, ASYNC_STARTS
 from msa.hlo.verifier.instructions import InstructionChecker
 from msa.hlo.verifier.report import Report
 
@@ -19,12 +20,7 @@ _COLLECTIVE: Final = (
 COLLECTIVE_OPCODES: Final = frozenset(_COLLECTIVE.split())
 """Opcodes in which several devices take part."""
 
-_ASYNC: Final = (
-    "async-start async-update async-done copy-start copy-done all-gather-start "
-    "all-gather-done all-reduce-start all-reduce-done collective-permute-start "
-    "collective-permute-done send send-done recv recv-done"
-)
-ASYNC_OPCODES: Final = frozenset(_ASYNC.split())
+ASYNC_OPCODES: Final = ASYNC_STARTS | ASYNC_DONES | {"async-update"}
 """Opcodes that start, continue or end an asynchronous operation."""
 
 

@@ -32,16 +32,18 @@ _shape_of: Final = attrgetter("shape")
 
 _BROADCASTING: Final = frozenset({"select", "clamp"})
 
-# Neither `convert` and its kin nor `copy` count here: their rules say all.
-_COMPUTING: Final = (
-    "abs acos acosh asin asinh atanh round-nearest-afz round-nearest-even ceil "
-    "count-leading-zeros cosine cosh erf exponential exponential-minus-one floor "
-    "imag is-finite log log-plus-one not negate popcnt real rsqrt logistic sign "
-    "sine sinh sqrt cbrt tan tanh add atan2 compare complex divide maximum minimum "
-    "multiply mulhi power remainder subtract and or xor shift-left "
-    "shift-right-arithmetic shift-right-logical select clamp"
-)
-_ELEMENTWISE: Final = frozenset(_COMPUTING.split())
+_ELEMENTWISE: Final = frozenset(
+    name for name, info in OPCODES.items() if info.elementwise
+) - {
+    # their rules say all
+    "bitcast-convert",
+    "constant",
+    "convert",
+    "copy",
+    "reduce-precision",
+    "rng",
+    "stochastic-convert",
+}
 
 _ONE_PRECISION: Final = _ELEMENTWISE | {
     "concatenate",
@@ -58,20 +60,14 @@ _LOOSE: Final = (
 _ANY_PRECISION: Final = frozenset(_LOOSE.split())
 """Operations whose result may differ from the rule's in floating-point type."""
 
-_CALLING_ONE: Final = (
-    "call fusion map reduce reduce-window scan scatter sort all-reduce "
-    "all-reduce-start reduce-scatter async-start"
-)
 _CALLED: Final[dict[str, tuple[int, int | None]]] = {
-    **dict.fromkeys(_CALLING_ONE.split(), (1, 1)),
+    **{name: (len(info.called),) * 2 for name, info in OPCODES.items()},
     "async-update": (0, 1),
     "async-done": (0, 1),
-    "while": (2, 2),
     "conditional": (1, None),
-    "select-and-scatter": (2, 2),
     "custom-call": (0, None),
 }
-
+"""Least and greatest number of called computations."""
 
 _REQUIRED: Final = {
     name: tuple(x for x in info.required if x not in info.called)
@@ -292,7 +288,7 @@ class InstructionChecker:
 
 def _called_problem(instruction: Instruction) -> str | None:
     count = len(instruction.called_computations)
-    least, most = _CALLED.get(instruction.opcode, (0, 0))
+    least, most = _CALLED[instruction.opcode]
     if count < least or (most is not None and count > most):
         wanted = str(least) if least == most else f"at least {least}"
         return f"{instruction.opcode} calls {wanted} computations, not {count}"
