@@ -18,7 +18,7 @@ from msa.hlo.instruction import Instruction
 from msa.hlo.opcode import OPCODES
 from msa.runtime.evaluator.context import Context
 from msa.runtime.evaluator.elements import fitter
-from msa.runtime.evaluator.registry import Kernel, build
+from msa.runtime.evaluator.registry import BUILDERS, Kernel, build
 
 _RENAMES: Final = frozenset({"broadcast", "reshape", "bitcast", "transpose"})
 _INLINED: Final = frozenset({"call", "fusion"})
@@ -172,17 +172,22 @@ def _flatten(
             continue
         if not _is_scalar_step(instruction):
             return None
-        if opcode in _RENAMES:
+        if opcode in _RENAMES and _keeps_type(instruction):
             frame.places[instruction] = places[0]
             continue
         frame.places[instruction] = len(parameters) + len(steps)
-        steps.append((build(instruction, context), places))
+        make = BUILDERS["bitcast-convert"] if opcode == "bitcast" else build
+        steps.append((make(instruction, context), places))
         if len(steps) > _MAX_STEPS:
             raise UnsupportedError(
                 f"{computation.name} has more than {_MAX_STEPS} steps when inlined",
                 subject="call",
                 where=computation.name,
             )
+
+
+def _keeps_type(instruction: Instruction) -> bool:
+    return instruction.shape.element_type is instruction.operands[0].shape.element_type
 
 
 def _is_scalar_step(instruction: Instruction) -> bool:
