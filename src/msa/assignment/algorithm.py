@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from msa.assignment.allocation import AllocationSequence
+from msa.assignment.coloring import process_colors
 from msa.assignment.conditionals import require_conditional_outputs
 from msa.assignment.cross_program import (
     CrossProgramPrefetch,
@@ -17,6 +18,7 @@ from msa.assignment.cross_program import (
 )
 from msa.assignment.finalize import finalize, mark_finalized, uncommit
 from msa.assignment.inefficient import (
+    Site,
     inefficient_sites,
     require_default_at,
     retry_can_progress,
@@ -98,6 +100,7 @@ class MsaAlgorithm:
         """Decide everything."""
         state = self.state
         allocate_scoped(state)
+        state.coloring = process_colors(state)
         order = sorted_intervals(state)
         fetched = allocate_cross_program_prefetches(state)
         add_permanent_requirements(state.problem, state.required)
@@ -135,13 +138,25 @@ class MsaAlgorithm:
                 self._take_back(proposal)
                 retry += 1
                 continue
-            sites = inefficient_sites(state, proposal.allocation_values)
+            sites = self._inefficient_sites(proposal)
             if sites and retry_can_progress(state, sites):
                 self._take_back(proposal)
                 require_default_at(state, sites)
                 continue
             finalize(state, proposal)
             return
+
+    def _inefficient_sites(self, proposal: JointProposal) -> list[Site]:
+        """Inefficient sites that no colour exempts."""
+        sites = inefficient_sites(self.state, proposal.allocation_values)
+        coloring, values = self.state.coloring, self.state.problem.values
+        if coloring is None:
+            return sites
+        return [
+            s
+            for s in sites
+            if not coloring.is_alternate(values[s.value].buffer, s.step)
+        ]
 
     def _take_back(self, proposal: JointProposal) -> None:
         uncommit(self.state, proposal)

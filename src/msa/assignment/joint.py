@@ -44,7 +44,7 @@ from msa.assignment.segments.segment import (
     update_aliases,
 )
 from msa.assignment.state import State
-from msa.errors import CapacityError
+from msa.errors import CapacityError, OptionsError
 
 
 @dataclass(slots=True)
@@ -182,6 +182,8 @@ class JointAllocation:
         state = self.state
         if state.options.allocation_request_modifier_testing_fn is not None:
             state.options.allocation_request_modifier_testing_fn(request)
+        if state.coloring is not None:
+            state.coloring.mark(request)
         if item.contiguous:
             request.held = self._values[:number]
         before = len(item.sequence)
@@ -194,7 +196,6 @@ class JointAllocation:
             self._in_conditional |= mirror_into_conditional(
                 state, item, previous, self._values
             )
-        self._log(request, outcome, before)
         if request.require_no_copy and outcome != SUCCESS:
             raise CapacityError(
                 f"{state.problem.describe(item.position)} must be in alternate memory "
@@ -203,6 +204,7 @@ class JointAllocation:
                 needed=item.size,
                 capacity=state.capacity,
             )
+        self._log(request, outcome, before)
         return outcome
 
     def _request(
@@ -237,15 +239,11 @@ class JointAllocation:
             )
         ):
             if not pinned:
-                state.required.require_default(
-                    item.value.id, end, RequiredBy.USE_NOT_ALLOWED
-                )
+                self._require_default(item, use, end)
         elif called and not conditional_benefits(state, self._region_uses, item, use):
             aliased = state.required.at(item.value.id, end)
             if aliased is None or aliased.space is not MemorySpace.ALTERNATE:
-                state.required.require_default(
-                    item.value.id, end, RequiredBy.USE_NOT_ALLOWED
-                )
+                self._require_default(item, use, end)
         elif eviction_required(
             state, self._region_uses, item, use, previous, self._values
         ):
@@ -255,6 +253,21 @@ class JointAllocation:
         if state.overrides:
             request.preferred_prefetch = state.overrides.preferred(request)
         return request
+
+    def _require_default(
+        self, item: AllocationValue, use: SegmentUse, end: int
+    ) -> None:
+        """The use must read default memory."""
+        state = self.state
+        if state.coloring is not None and state.coloring.is_alternate(
+            item.value.buffer, end
+        ):
+            name = state.problem.describe_use(use.use)
+            raise OptionsError(
+                f"buffer_colorings wants {name} in alternate memory, but the use is "
+                f"not allowed there"
+            )
+        state.required.require_default(item.value.id, end, RequiredBy.USE_NOT_ALLOWED)
 
     def _log(self, request: AllocationRequest, outcome: int, before: int) -> None:
         if request.start == request.end:

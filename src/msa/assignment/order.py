@@ -32,7 +32,39 @@ def sorted_intervals(state: State) -> list[MsaBufferInterval]:
                 f"permutation of {len(intervals)} buffer intervals"
             )
         intervals = [intervals[i] for i in config]
-    return intervals
+    return _post_processed(state, intervals)
+
+
+def _post_processed(
+    state: State, intervals: list[MsaBufferInterval]
+) -> list[MsaBufferInterval]:
+    """Coloured buffers first; with block prefetches, small and early ones first."""
+    values, options = state.problem.values, state.options
+
+    def pinned(interval: MsaBufferInterval) -> bool:
+        return values[interval.value].pinned
+
+    if options.reserved_bytes_for_block_prefetches > 0:
+
+        def by_time(interval: MsaBufferInterval) -> tuple[int, ...]:
+            value = values[interval.value]
+            first = value.position.step
+            last = max((state.times.corrected(u.step) for u in value.uses), default=-1)
+            if value.pinned:
+                return (0, 0, first, last)
+            return (1, interval.size, first, last)
+
+        return sorted(intervals, key=by_time)
+    coloring = state.coloring
+    if not options.allocate_colored_buffers_early or coloring is None:
+        return intervals
+    return sorted(
+        intervals,
+        key=lambda x: (
+            not pinned(x),
+            values[x.value].buffer not in coloring.reserved,
+        ),
+    )
 
 
 def _key(state: State) -> Any:

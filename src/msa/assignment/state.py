@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sortedcontainers import SortedSet
 
 from msa.assignment.allocation import (
@@ -31,6 +33,9 @@ from msa.assignment.required import RequiredAssignments
 from msa.assignment.times import UseTimes
 from msa.heap.chunk import Chunk
 
+if TYPE_CHECKING:
+    from msa.assignment.coloring import Coloring
+
 #: Seconds that a copy is taken to need when there is no cost analysis.
 NOMINAL_COPY_SECONDS = 0.1
 
@@ -53,6 +58,7 @@ class State:
         edges: steps right before or after finished alternate allocations.
         alternate_operands, alternate_outputs: what each step reads from and writes to
             alternate memory, as far as decided.
+        coloring: what the user wants where, or None.
         overrides: of preferred prefetch starts.
         reserved: bytes of alternate memory that the program fixed itself.
         cross_program_values: values that are fetched before the program starts.
@@ -65,6 +71,7 @@ class State:
         "alternate_outputs",
         "buffer_decisions",
         "capacity",
+        "coloring",
         "costs",
         "cross_program_values",
         "decisions",
@@ -116,6 +123,7 @@ class State:
         self.edges: SortedSet = SortedSet()
         self.alternate_operands: dict[int, set[tuple[int, Index]]] = {}
         self.alternate_outputs: dict[int, set[Index]] = {}
+        self.coloring: Coloring | None = None
         self.overrides = PreferredPrefetchOverrides(
             problem, options.preferred_prefetch_overrides
         )

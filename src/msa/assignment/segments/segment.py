@@ -62,6 +62,8 @@ def allocate_segment(state: State, request: AllocationRequest) -> int:
     at_end = _required_at_end(state, request)
     if at_start is not None:
         _meet_start(state, request, at_start)
+    if state.coloring is not None:
+        state.coloring.release(state, request)
 
     failures = SUCCESS
     default_ends = (
@@ -272,6 +274,10 @@ def update_aliases(
             continue
         known = state.required.at(value, position.step)
         if known is not None and not known.agrees(wanted):
+            return False
+        if state.coloring is not None and state.coloring.opposes(
+            state.problem.values[value].buffer, position.step, live.space
+        ):
             return False
         places.append((value, position.step))
     for value, at in places:
