@@ -177,8 +177,11 @@ class Module:
         """Append a computation; instructions get their ids here."""
         computation.module = self
         self.computations.append(computation)
+        number = self._next_id
         for instruction in computation.instructions:
-            instruction.id = self.take_id()
+            instruction.id = number
+            number += 1
+        self._next_id = number
         if entry or self.entry is None:
             self.entry = computation
         return computation

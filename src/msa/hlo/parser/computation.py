@@ -13,18 +13,34 @@ from msa.hlo.parser.cursor import nearest_name
 from msa.hlo.parser.instruction import read_instruction
 from msa.hlo.parser.lines import read_lines
 from msa.hlo.parser.state import ReaderState, Scope, Task, run
+from msa.hlo.shape import Shape
 
 _PARAMETERS: Final = re.compile(
     r"\((?:[^()\"/]++|\((?:[^()\"/]++|\((?:[^()\"/]++|\([^()\"/]*+\))*+\))*+\))*+\)"
+)
+
+# `ENTRY %name (p: f32[2], …) -> f32[2] ` as XLA prints it, up to the brace.
+_HEADER: Final = re.compile(
+    r"(ENTRY )?%([A-Za-z_][A-Za-z0-9_.\-]*+) "
+    r"\((?:[^()\"/]++|\((?:[^()\"/]++|\([^()\"/]*+\))*+\))*+\) -> "
+    r"([a-z][a-z0-9]*+\[[0-9,]*+\]) (?=\{)"
 )
 
 
 def read_computation(state: ReaderState) -> tuple[Computation, bool]:
     """Read one computation; returns it and whether `ENTRY` marks it."""
     cursor = state.cursor
-    is_entry = cursor.accept_word("ENTRY")
-    at = cursor.skip()
-    name = cursor.name("a computation name")
+    start = cursor.skip()
+    match = _HEADER.match(cursor.text, start)
+    if match is not None:
+        is_entry, name, at = match[1] is not None, match[2], match.start(2)
+        result = state.types.from_text(match[3])
+        result_at, cursor.position = match.start(3), match.end()
+    else:
+        is_entry = cursor.accept_word("ENTRY")
+        at = cursor.skip()
+        name = cursor.name("a computation name")
+        result, result_at = _read_signature(state)
     previous = state.places.get(name)
     if previous is not None:
         line, column = cursor.place(previous)
@@ -32,12 +48,6 @@ def read_computation(state: ReaderState) -> tuple[Computation, bool]:
             f"computation {name} was previously defined here: {line}:{column}", at=at
         )
     state.places[name] = at
-    result = None
-    if cursor.looking_at("("):
-        _skip_parameters(state)
-        cursor.expect("->", "after the parameters of a computation")
-        result_at = cursor.skip()
-        result = state.types.read(cursor)
     computation = run(read_body(state, name), cursor)
     if result is not None and not result.compatible(computation.root.shape):
         cursor.fail(
@@ -45,6 +55,24 @@ def read_computation(state: ReaderState) -> tuple[Computation, bool]:
             f"its root instruction {computation.root.name}, {computation.root.shape}",
             at=result_at,
         )
+    if cursor.looking_at(","):
+        _read_attributes(state, computation)
+    state.finish(computation)
+    return computation, is_entry
+
+
+def _read_signature(state: ReaderState) -> tuple[Shape | None, int]:
+    cursor = state.cursor
+    if not cursor.looking_at("("):
+        return None, 0
+    _skip_parameters(state)
+    cursor.expect("->", "after the parameters of a computation")
+    at = cursor.skip()
+    return state.types.read(cursor), at
+
+
+def _read_attributes(state: ReaderState, computation: Computation) -> None:
+    cursor = state.cursor
     while cursor.accept(","):
         at = cursor.skip()
         attribute = cursor.attribute_name()
@@ -56,8 +84,6 @@ def read_computation(state: ReaderState) -> tuple[Computation, bool]:
                 nearest=nearest_name(attribute, ["execution_thread"]),
             )
         computation.execution_thread = cursor.string()
-    state.finish(computation)
-    return computation, is_entry
 
 
 def _skip_parameters(state: ReaderState) -> None:

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from msa.errors import HloParseError
+from msa.hlo.computation import Computation
 from msa.hlo.instruction import NO_ATTRIBUTES, Instruction
 from msa.hlo.literal_text import read_literal
 from msa.hlo.opcode import OPCODES, VARIADIC, OpcodeInfo
@@ -24,7 +25,7 @@ from msa.hlo.primitive import PRIMITIVE_TYPES
 from msa.hlo.shape import Shape
 
 _INSTRUCTION: Final = re.compile(
-    r"[ \t\r\n]*+(ROOT )?+%?+([A-Za-z][A-Za-z0-9_.\-]*+) = "
+    r"[ \t]*+(ROOT )?+%?+([A-Za-z][A-Za-z0-9_.\-]*+) = "
     r"([a-z][a-z0-9]*+\[[^\]\n\"/]*+\](?:\{[^}\n\"/]*+\})?+"
     r"|\((?:[^()\n\"]++|\((?:[^()\n\"]++|\((?:[^()\n\"]++|\([^()\n\"]*+\))*+\))*+\))*+\))"
     r" ([a-z][a-z0-9\-]*+)\(([^()\"\n]*+)\)(?:, ([^\n]++))?+\n(?![ \t\r\n]*+[,/])"
@@ -37,13 +38,28 @@ _CALLS: Final = re.compile(
     r"(?:, )?\b(calls|to_apply|condition|body|select|scatter)=%?+"
     r"([A-Za-z_][A-Za-z0-9_.\-]*+)(?=,|$)"
 )
+_SHAPED_OPERAND: Final = re.compile(
+    r"([a-z][a-z0-9]*+\[[0-9,]*+\](?:\{[^{}]*+\})?+) "
+    r"%?+([A-Za-z_][A-Za-z0-9_.\-]*+)(?:, (?=.)|\Z)"
+)
 _INDEX_COMMENT: Final = re.compile(r"/\*index=[0-9]+\*/")
 _NOT_FAST_WORDS: Final = (
     "async-start async-update async-done send send-done recv recv-done after-all "
-    "add-dependency infeed outfeed reduce-window scatter scan map conditional"
+    "add-dependency infeed outfeed scatter scan map conditional"
 )
 _NOT_FAST: Final = frozenset(_NOT_FAST_WORDS.split())
 _RESERVED: Final = frozenset(PRIMITIVE_TYPES) | {"opaque_type"}
+
+
+_ORDINARY, _PARAMETER, _CONSTANT, _PAIRED = range(4)
+_KINDS: Final = {
+    "parameter": _PARAMETER,
+    "constant": _CONSTANT,
+    "reduce": _PAIRED,
+    "reduce-window": _PAIRED,
+}
+
+_Rest = tuple[Mapping[str, Any], str | None, str | None]
 
 
 class _Row:
@@ -58,6 +74,7 @@ class _Row:
         "kind",
         "name",
         "needs_calls",
+        "rests",
         "special",
     )
 
@@ -66,14 +83,21 @@ class _Row:
         self.name = info.name
         self.arity = info.arity
         self.called = info.called
-        # 0 ordinary, 1 parameter, 2 constant, 3 an even number of operands
-        self.kind = {"parameter": 1, "constant": 2, "reduce": 3}.get(info.name, 0)
+        self.kind = _KINDS.get(info.name, _ORDINARY)
         self.bare_allowed = not info.required and not info.always_printed
         self.needs_calls = any(a in info.required for a in info.called)
         # Attribute text without calls, metadata and config to attributes.
         self.heads: dict[str, Mapping[str, Any]] = {}
+        # Whole attribute text without calls to attributes, metadata and config.
+        self.rests: dict[str, _Rest] = {}
         # Text of parameter numbers and constants to attributes.
         self.special: dict[str, Mapping[str, Any]] = {}
+
+    def takes(self, count: int) -> bool:
+        """Whether the opcode takes so many operands."""
+        if self.kind == _PAIRED:
+            return count % 2 == 0 and count > 0
+        return count == self.arity or self.arity == VARIADIC
 
 
 def _rows(state: ReaderState) -> dict[str, _Row]:
@@ -100,83 +124,129 @@ def read_lines(state: ReaderState, scope: Scope) -> None:
     names = scope.names
     shapes = state.types.by_text
     computation = scope.computation
-    add = computation.append_read
+    instructions = computation.instructions
     match = _INSTRUCTION.match
-    position = cursor.position
+    position = cursor.skip()
+    line = state.line_at(position)
     while True:
         found = match(text, position)
         if found is None:
             break
         root, name, shape_text, opcode, operand_text, rest = found.groups()
         row = rows.get(opcode)
-        if row is None or name in names or (root and scope.explicit_root):
+        if row is None or name in names or name in _RESERVED:
             break
-        if name in _RESERVED:
-            break
-        shape = shapes.get(shape_text)
+        shape = shapes.get(shape_text) or _shape(state, shape_text)
         if shape is None:
-            shape = _shape(state, shape_text)
-            if shape is None:
-                break
+            break
         kind = row.kind
-        operands: tuple[Instruction, ...] = ()
         extra = None
-        if kind == 1 or kind == 2:
+        if kind == _ORDINARY or kind == _PAIRED:
+            if not operand_text:
+                operands = ()
+            elif "[" in operand_text:
+                operands = _shaped_operands(state, names, operand_text)
+            else:
+                operands = _operands(names, operand_text)
+            if operands is None or not row.takes(len(operands)):
+                break
+        else:
+            operands = ()
             extra = _special(row, shape, shape_text, operand_text)
             if extra is None:
                 break
-        elif operand_text:
-            if "/" in operand_text:
-                operand_text = _INDEX_COMMENT.sub("", operand_text)
-            try:
-                operands = tuple(
-                    [names[x] for x in operand_text.replace("%", "").split(", ")]
-                )
-            except KeyError:
-                break
-        count = len(operands)
-        if count != row.arity and row.arity != VARIADIC:
-            break
-        if kind == 3 and (count % 2 or not count):
-            break
-        end = found.end()
+        called: tuple[Computation, ...] = ()
+        predecessors: tuple[Instruction, ...] = ()
         if rest is None:
             if not row.bare_allowed:
                 break
-            instruction = Instruction(
-                name, row.name, shape, operands, extra or NO_ATTRIBUTES
-            )
+            attributes, metadata, config = NO_ATTRIBUTES, None, None
         else:
-            tail = _tail(state, scope, row, rest, found.start(6), end - 1)
-            if tail is None:
-                break
-            attributes, called, predecessors, metadata, config = tail
-            if extra is not None:
-                attributes = (
-                    MappingProxyType({**extra, **attributes}) if attributes else extra
-                )
-            instruction = Instruction(
-                name,
-                row.name,
-                shape,
-                operands,
-                attributes,
-                called,
-                predecessors,
-                metadata,
-                config,
-            )
-        instruction.line = state.line_at(found.start(2))
-        names[name] = instruction
-        add(instruction)
+            known = row.rests.get(rest)
+            if known is not None:
+                attributes, metadata, config = known
+            else:
+                tail = _tail(state, scope, row, rest, found.start(6), found.end() - 1)
+                if tail is None:
+                    break
+                attributes, called, predecessors, metadata, config = tail
+        if extra is not None:
+            attributes = _joined(extra, attributes)
         if root:
+            if scope.explicit_root:
+                break
             scope.explicit_root = True
+        instruction = Instruction(
+            name,
+            row.name,
+            shape,
+            operands,
+            attributes,
+            called,
+            predecessors,
+            metadata,
+            config,
+        )
+        instruction.computation = computation
+        instruction.line = line
+        names[name] = instruction
+        if kind == _PARAMETER:
+            computation.append_read(instruction)
+        else:
+            instructions.append(instruction)
+        if root:
             computation.root = instruction
-        position = end
+        position = found.end()
+        line += 1
     cursor.position = position
 
 
+def _operands(
+    names: dict[str, Instruction], text: str
+) -> tuple[Instruction, ...] | None:
+    if "/" in text:
+        text = _INDEX_COMMENT.sub("", text)
+    if "%" in text:
+        text = text.replace("%", "")
+    try:
+        if "," in text:
+            return tuple([names[name] for name in text.split(", ")])
+        return (names[text],)
+    except KeyError:
+        return None
+
+
+def _shaped_operands(
+    state: ReaderState, names: dict[str, Instruction], text: str
+) -> tuple[Instruction, ...] | None:
+    """Operands written with their shapes, which must be compatible."""
+    if "/" in text:
+        text = _INDEX_COMMENT.sub("", text)
+    operands = []
+    position = 0
+    while position < len(text):
+        match = _SHAPED_OPERAND.match(text, position)
+        if match is None:
+            return None
+        operand = names.get(match[2])
+        shape = _shape(state, match[1])
+        if operand is None or shape is None or not shape.compatible(operand.shape):
+            return None
+        operands.append(operand)
+        position = match.end()
+    return tuple(operands)
+
+
+def _joined(
+    extra: Mapping[str, Any], attributes: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    return MappingProxyType({**extra, **attributes}) if attributes else extra
+
+
 def _shape(state: ReaderState, text: str) -> Shape | None:
+    known = state.types.by_text.get(text)
+    if known is not None:
+        return known
     try:
         return state.types.from_text(text)
     except HloParseError:
@@ -187,7 +257,7 @@ def _special(
     row: _Row, shape: Shape, shape_text: str, operand_text: str
 ) -> Mapping[str, Any] | None:
     """Attributes of a parameter or constant, or None to leave it."""
-    if row.kind == 1:
+    if row.kind == _PARAMETER:
         extra = row.special.get(operand_text)
         if extra is None and operand_text.isdecimal() and len(operand_text) < 10:
             extra = MappingProxyType({"parameter_number": int(operand_text)})
@@ -255,6 +325,7 @@ def _tail(
             attributes = NO_ATTRIBUTES
         if attributes is not None and (calls or not row.needs_calls):
             if not calls:
+                row.rests[rest] = attributes, metadata, config
                 return attributes, (), (), metadata, config
             called = _resolve(state, row, calls)
             if called is not None:

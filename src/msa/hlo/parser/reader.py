@@ -24,13 +24,20 @@ _NAME_THEN_BRACE: Final = re.compile(r"%?[A-Za-z_][A-Za-z0-9_.\-]*")
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Reading makes no garbage cycles; the collector would only walk what is kept."""
+    """Reading makes no garbage; the collector would only walk what is kept.
+
+    What was read is moved to the oldest generation at once (unless the caller froze
+    objects of its own), so that the next young collection does not walk it.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if enabled:
+            if not gc.get_freeze_count():
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 
