@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from msa.analysis.alias import AliasAnalysis as AliasAnalysis
+    from msa.analysis.buffer_assignment import BufferAssignment as BufferAssignment
     from msa.analysis.call_graph import CallGraph as CallGraph
+    from msa.analysis.copy_insertion import insert_copies as insert_copies
+    from msa.analysis.copy_insertion import missing_copies as missing_copies
+    from msa.analysis.copy_insertion import prepare as prepare
     from msa.analysis.costs import CostOptions as CostOptions
     from msa.analysis.costs import InstructionCosts as InstructionCosts
     from msa.analysis.dataflow import DataflowAnalysis as DataflowAnalysis
@@ -39,6 +43,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "AliasAnalysis": "alias",
     "AnalysisManager": "manager",
+    "BufferAssignment": "buffer_assignment",
     "CallGraph": "call_graph",
     "CostModel": "memory_boundedness",
     "CostOptions": "costs",
@@ -60,6 +65,9 @@ _HOMES = {
     "analyze": "memory_report",
     "facts": "fact_table",
     "in_place_pairs": "in_place",
+    "insert_copies": "copy_insertion",
+    "missing_copies": "copy_insertion",
+    "prepare": "copy_insertion",
     "schedule": "schedulers",
     "simulate": "simulation",
 }

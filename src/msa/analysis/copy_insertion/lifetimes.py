@@ -1,0 +1,112 @@
+"""When a value needs its storage, on its own: half-open times per value.
+
+Unlike live ranges these are not chained along buffers, so that two values which
+would share storage and overlap can be told apart. Storage that is handed over (into
+a loop, out of its body, into a branch) is free for the receiver from that time on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msa.analysis.async_chains import chain_done
+
+if TYPE_CHECKING:
+    from msa.analysis.dataflow import DataflowAnalysis
+    from msa.analysis.flatten import FlattenedSchedule
+    from msa.analysis.values import Value
+    from msa.hlo.computation import Computation
+    from msa.hlo.instruction import Instruction
+
+
+class Lifetimes:
+    """Half-open `[start, end)` of every value whose definition is scheduled.
+
+    Attributes:
+        spans: value id to its time.
+        end: one past the last step; values of the program's result and parameters
+            that are not given away live until then.
+
+    Linear in positions and uses.
+    """
+
+    __slots__ = ("_dataflow", "_flat", "_given", "_time", "end", "spans")
+
+    def __init__(self, dataflow: DataflowAnalysis, flat: FlattenedSchedule) -> None:
+        self._dataflow = dataflow
+        self._flat = flat
+        self._time: list[int] = flat.time.tolist()
+        self._given = {
+            (a.parameter_number, a.parameter_index) for a in dataflow.module.aliases
+        }
+        self.end = flat.end
+        self.spans: dict[int, tuple[int, int]] = {}
+        for value in dataflow.values:
+            if self._time[value.instruction.id] >= 0:
+                self.spans[value.id] = self._span(value)
+
+    def is_read_only(self, value: Value) -> bool:
+        """Whether a value's storage must not be written: constants, kept arguments."""
+        x = value.instruction
+        if x.opcode == "constant":
+            return True
+        return (
+            x.opcode == "parameter"
+            and x.computation is self._dataflow.module.entry
+            and (x.parameter_number, value.index) not in self._given
+        )
+
+    def _span(self, value: Value) -> tuple[int, int]:
+        x = value.instruction
+        start = self._time[x.id]
+        if x.opcode == "parameter":
+            start = self._flat.spans[x.computation][0]
+        end = start + 1
+        if self.is_read_only(value):
+            return start, self.end
+        for place in value.positions:
+            end = max(end, self._position_end(place.instruction))
+        for use in value.uses:
+            end = max(end, self._use_end(use.instruction, use.operand_number))
+        return start, self._in_async(x.computation, end)
+
+    def _position_end(self, x: Instruction) -> int:
+        computation = x.computation
+        time = self._time[x.id]
+        if time < 0:
+            return 0
+        if x.opcode == "parameter":
+            # A loop's condition passes the state on to the body.
+            caller = self._dataflow.call_graph.parent_call(computation)
+            if (
+                caller is not None
+                and caller.opcode == "while"
+                and computation is caller.while_condition
+            ):
+                return self._flat.spans[caller.while_body][0]
+            return time + 1
+        if computation.root is x:
+            return self._flat.spans[computation][1]
+        return time + 1
+
+    def _use_end(self, user: Instruction, operand: int) -> int:
+        if user.opcode == "call":
+            return 0
+        if user.opcode == "while":
+            return self._entered(user.while_condition, user)
+        if user.opcode == "conditional" and operand:
+            return self._entered(user.called_computations[operand - 1], user) + 1
+        return self._time[user.id] + 1
+
+    def _entered(self, callee: Computation, user: Instruction) -> int:
+        span = self._flat.spans.get(callee)
+        return self._time[user.id] + 1 if span is None else span[0]
+
+    def _in_async(self, computation: Computation, end: int) -> int:
+        """What runs asynchronously keeps its storage until the operation is done."""
+        context = self._flat.async_context.get(computation)
+        if context is None:
+            return end
+        start = self._dataflow.call_graph.parent_call(context)
+        done = None if start is None else chain_done(start)
+        return end if done is None else max(end, self._time[done.id] + 1)
