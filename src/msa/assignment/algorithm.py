@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from msa.assignment.allocation import AllocationSequence
 from msa.assignment.coloring import process_colors
 from msa.assignment.conditionals import require_conditional_outputs
+from msa.assignment.conversions import ConversionResult
 from msa.assignment.cross_program import (
     CrossProgramPrefetch,
     allocate_cross_program_prefetches,
@@ -30,6 +31,7 @@ from msa.assignment.options import Options
 from msa.assignment.order import sorted_intervals
 from msa.assignment.outcomes import (
     REQUIRES_UNCOMMIT,
+    SYNC_DATA_MOVE_REPLACEMENT,
     BufferDecision,
     Decision,
     Skip,
@@ -113,30 +115,39 @@ class MsaAlgorithm:
 
     def _place(self, interval: MsaBufferInterval) -> None:
         """Try to place the interval and everything that shares its storage."""
-        state = self.state
-        if not self._is_considered(interval):
+        if not interval.need_allocation:
             return
-        proposal = propose(state, interval)
-        if not proposal.allocation_values:
-            return
-        self._proposals += 1
-        self._attempt(proposal)
-        mark_finalized(state, proposal)
+        proposal = propose(self.state, interval, self._is_considered)
+        if proposal.allocation_values:
+            self._proposals += 1
+            self._attempt(interval, proposal)
 
-    def _attempt(self, proposal: JointProposal) -> None:
+    def _attempt(self, interval: MsaBufferInterval, proposal: JointProposal) -> None:
         """Allocate the proposal, again and again until it is kept or given up."""
-        state = self.state
+        state, conversions = self.state, self.state.conversions
         retry = 0
-        while retry < state.options.max_retries:
+        while retry < state.options.max_retries and proposal.allocation_values:
             for group in proposal.groups:
                 require_conditional_outputs(state, group)
             state.picker.retry_number = retry
             attempt = JointAllocation(
                 state, proposal.allocation_values, self._region_uses
             )
-            if attempt.run() & REQUIRES_UNCOMMIT:
+            outcome = attempt.run()
+            if outcome & SYNC_DATA_MOVE_REPLACEMENT:
+                # Some candidate has failed: propose again without it.
                 self._take_back(proposal)
-                retry += 1
+                proposal = propose(state, interval, self._is_considered)
+                continue
+            if outcome & REQUIRES_UNCOMMIT:
+                self._take_back(proposal)
+                if retry > 0 and conversions.candidates:
+                    conversions.fail(
+                        conversions.candidates[0], ConversionResult.GAVE_UP
+                    )
+                    proposal = propose(state, interval, self._is_considered)
+                else:
+                    retry += 1
                 continue
             sites = self._inefficient_sites(proposal)
             if sites and retry_can_progress(state, sites):
@@ -144,10 +155,13 @@ class MsaAlgorithm:
                 require_default_at(state, sites)
                 continue
             finalize(state, proposal)
-            return
+            break
+        mark_finalized(state, proposal)
 
     def _inefficient_sites(self, proposal: JointProposal) -> list[Site]:
         """Inefficient sites that no colour exempts."""
+        if self.state.conversions.candidates:
+            return []
         sites = inefficient_sites(self.state, proposal.allocation_values)
         coloring, values = self.state.coloring, self.state.problem.values
         if coloring is None:
@@ -170,7 +184,9 @@ class MsaAlgorithm:
             reason = Skip.NOT_PLACEABLE
         elif interval.value in state.cross_program_values:
             reason = Skip.CROSS_PROGRAM
-        elif interval.size > state.available:
+        elif interval.size > state.available and not state.conversions.feeds_slice(
+            state.problem.values[interval.value].position.step
+        ):
             reason = Skip.TOO_LARGE
         else:
             return True

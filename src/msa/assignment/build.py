@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msa.assignment.build_values import ValueFacts, build_values
 from msa.assignment.inputs import eligible_uses, fusions_by_body, is_suitable
+from msa.assignment.moves import sync_moves
 from msa.assignment.options import Options
 from msa.assignment.problem import (
     CrossProgramCandidate,
@@ -115,6 +116,7 @@ class _Builder:
             cross_program=candidates,
             result_elements=elements,
             copy_factors=self._copy_factors(steps, time),
+            sync_moves=sync_moves(steps, time, self.options),
             keys=steps,
         )
 

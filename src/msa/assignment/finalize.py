@@ -8,6 +8,8 @@ from msa.assignment.state import State
 
 def finalize(state: State, proposal: JointProposal) -> None:
     """Move all allocations of the proposal to the result and keep the ledgers."""
+    if state.conversions:
+        state.conversions.succeed()
     for item in proposal.allocation_values:
         for allocation in item.sequence:
             state.finish(allocation)
@@ -19,6 +21,7 @@ def uncommit(state: State, proposal: JointProposal) -> None:
     for item in proposal.allocation_values:
         item.sequence.clear()
     state.transaction.rollback()
+    state.conversions.noted.clear()
 
 
 def mark_finalized(state: State, proposal: JointProposal) -> None:

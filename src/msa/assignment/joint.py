@@ -8,6 +8,7 @@ result of an in-place operation), so that they agree when their turn comes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from msa.assignment.allocation import AliasedOffset, MemorySpace
@@ -22,6 +23,7 @@ from msa.assignment.conditionals import (
     mirror_into_conditional,
     needs_mirrored,
 )
+from msa.assignment.conversions import require_copy, segment_contexts
 from msa.assignment.intervals import MsaBufferInterval, colocated
 from msa.assignment.loops import (
     RegionUses,
@@ -62,14 +64,35 @@ class JointProposal:
     allocation_values: list[AllocationValue] = field(default_factory=list)
 
 
-def propose(state: State, interval: MsaBufferInterval) -> JointProposal:
-    """The proposal of one interval."""
-    proposal = JointProposal(values=[interval.value])
-    group = colocated(interval, state.intervals)
-    proposal.groups.append(group)
-    proposal.allocation_values = create_allocation_values(
-        group, state.problem, state.times
-    )
+def propose(
+    state: State,
+    interval: MsaBufferInterval,
+    is_considered: Callable[[MsaBufferInterval], bool],
+) -> JointProposal:
+    """The proposal of one interval.
+
+    With synchronous moves to replace, sources and results are proposed together, the
+    results last.
+    """
+    conversions = state.conversions
+    if not conversions:
+        joint = [interval.value]
+    else:
+        joint = conversions.joint_values(interval.value)
+    proposal = JointProposal(values=joint)
+    for value in joint:
+        member = state.intervals[value]
+        if member is None or state.finalized[value] or not is_considered(member):
+            continue
+        group = colocated(member, state.intervals)
+        proposal.groups.append(group)
+        proposal.allocation_values += create_allocation_values(
+            group, state.problem, state.times
+        )
+    if conversions.candidates:
+        proposal.allocation_values.sort(
+            key=lambda item: conversions.is_pending(item.position.step)
+        )
     return proposal
 
 
@@ -99,48 +122,62 @@ class JointAllocation:
         self._region_uses = region_uses
         self._use_times = sorted(u.extended for v in values for u in v.uses)
         self._preferred_in_region: dict[int, AliasedOffset] = {}
-        self._preferred: AliasedOffset | None = None
-        self._definition_time = 0
+        self._preferred: dict[AllocationValue, AliasedOffset | None] = {}
+        self._definition_time: dict[AllocationValue, int] = {}
         self._in_conditional: set[int] = set()
         self._decisions: list[Decision] = []
 
     def run(self) -> int:
         """Allocate all; the or of all failures."""
         result = SUCCESS
+        conversions = self.state.conversions
         for number, item in enumerate(self._values):
+            if conversions.candidates and conversions.is_pending(item.position.step):
+                continue  # handled with its source
             result |= self._allocate(number, item)
             if result & REQUIRES_UNCOMMIT:
                 break
+        else:
+            if conversions.candidates:
+                result |= conversions.close()
         self.state.decisions += self._decisions
         return result
 
+    def _contexts(
+        self, item: AllocationValue
+    ) -> list[tuple[SegmentUse, AllocationValue, int | None, bool]]:
+        conversions = self.state.conversions
+        if conversions.candidates:
+            return segment_contexts(item, self._values, conversions)
+        return [(use, item, None, False) for use in item.uses]
+
     def _allocate(self, number: int, item: AllocationValue) -> int:
         state = self.state
-        pinned = item.value.pinned
-        if pinned and item.size > state.available:
+        if item.value.pinned and item.size > state.available:
             return SUCCESS
         result = SUCCESS
         previous: SegmentUse | None = None
-        if not item.uses:
-            return SUCCESS
-        self._begin(item)
-        preferred = self._preferred
-        for use in item.uses:
+        for use, target, candidate, only_extend in self._contexts(item):
+            if target not in self._definition_time:
+                self._begin(target)
             aliased = aliased_requirement(state, use)
             if aliased is not None and aliased.space is MemorySpace.ALTERNATE:
-                preferred = aliased.offset
-            request = self._request(item, use, previous, preferred)
+                self._preferred[target] = aliased.offset
+            request = self._request(item, target, use, previous, candidate)
+            request.only_extend = only_extend
             if not self._is_skipped(use) and number not in self._in_conditional:
-                result |= self._serve(number, item, use, previous, request)
+                result |= self._serve(number, request, previous)
                 if result & REQUIRES_UNCOMMIT:
                     return result
-                self._definition_time = use.use.step
+                self._definition_time[target] = use.use.step
                 previous = use
-            if not update_aliases(state, item, use, request.end):
+            if only_extend:
+                continue
+            if not update_aliases(state, target, use, request.end):
                 return result | REQUIRES_UNCOMMIT
             hand_default_copy_into_loop(
                 state,
-                item,
+                target,
                 use,
                 request.end,
                 self._values,
@@ -148,17 +185,17 @@ class JointAllocation:
             )
         return result
 
-    def _begin(self, item: AllocationValue) -> None:
+    def _begin(self, target: AllocationValue) -> None:
         """Note when the value is defined, and the address that its region prefers."""
-        self._definition_time = item.position.step
-        self._preferred = self._preferred_in_region.get(item.region)
-        banned = item.value.banned_positions
-        if banned and not item.value.pinned:
-            number = item.value.positions.index(item.position)
+        self._definition_time[target] = target.position.step
+        self._preferred[target] = self._preferred_in_region.get(target.region)
+        banned = target.value.banned_positions
+        if banned and not target.value.pinned:
+            number = target.value.positions.index(target.position)
             if number in banned:
                 self.state.required.require_default(
-                    item.value.id,
-                    item.position.step,
+                    target.value.id,
+                    target.position.step,
                     RequiredBy.POSITION_NOT_ALLOWED,
                 )
 
@@ -174,64 +211,69 @@ class JointAllocation:
     def _serve(
         self,
         number: int,
-        item: AllocationValue,
-        use: SegmentUse,
-        previous: SegmentUse | None,
         request: AllocationRequest,
+        previous: SegmentUse | None,
     ) -> int:
-        state = self.state
+        state, target, use = self.state, request.target, request.use
         if state.options.allocation_request_modifier_testing_fn is not None:
             state.options.allocation_request_modifier_testing_fn(request)
         if state.coloring is not None:
             state.coloring.mark(request)
-        if item.contiguous:
+        if target.contiguous:
             request.held = self._values[:number]
-        before = len(item.sequence)
+        before = len(target.sequence)
         outcome = allocate_segment(state, request)
         modifier = state.options.allocation_result_modifier_testing_fn
         if modifier is not None:
             outcome = int(modifier(request, outcome, state.picker.retry_number))
-        if outcome == SUCCESS and needs_mirrored(state, item, use, previous):
+        if outcome == SUCCESS and needs_mirrored(state, target, use, previous):
             assert previous is not None
             self._in_conditional |= mirror_into_conditional(
-                state, item, previous, self._values
+                state, target, previous, self._values
             )
         if request.require_no_copy and outcome != SUCCESS:
             raise CapacityError(
-                f"{state.problem.describe(item.position)} must be in alternate memory "
+                f"{state.problem.describe(target.position)} must be in alternate memory "
                 f"but does not fit ({Outcome(outcome)!r})",
                 step=request.start,
-                needed=item.size,
+                needed=target.size,
                 capacity=state.capacity,
             )
+        if request.require_copy:
+            outcome |= state.conversions.note(request, outcome)
         self._log(request, outcome, before)
         return outcome
 
     def _request(
         self,
         item: AllocationValue,
+        target: AllocationValue,
         use: SegmentUse,
         previous: SegmentUse | None,
-        preferred: AliasedOffset | None,
+        candidate: int | None,
     ) -> AllocationRequest:
         state = self.state
         step = use.use.step
         called = step in state.problem.called
         end = use.corrected if called else use.extended
-        pinned = item.value.pinned
+        pinned = target.value.pinned
         request = AllocationRequest(
             source=item,
-            target=item,
+            target=target,
             use=use,
-            start=min(self._definition_time, end),
+            start=min(self._definition_time[target], end),
             end=end,
             latest_prefetch=min(use.extended, state.times.latest_prefetch(step)),
-            size=item.size,
+            size=target.size,
             all_use_times=self._use_times,
-            preferred_offset=preferred,
+            preferred_offset=self._preferred[target],
             require_no_copy=pinned,
         )
-        if use.number in item.value.banned_uses or (
+        if candidate is not None:
+            require_copy(
+                request, candidate, state.conversions, state.problem, state.times
+            )
+        if use.number in target.value.banned_uses or (
             called
             and (
                 loop_requires_default(state, use)
@@ -239,11 +281,11 @@ class JointAllocation:
             )
         ):
             if not pinned:
-                self._require_default(item, use, end)
-        elif called and not conditional_benefits(state, self._region_uses, item, use):
-            aliased = state.required.at(item.value.id, end)
+                self._require_default(target, use, end)
+        elif called and not conditional_benefits(state, self._region_uses, target, use):
+            aliased = state.required.at(target.value.id, end)
             if aliased is None or aliased.space is not MemorySpace.ALTERNATE:
-                self._require_default(item, use, end)
+                self._require_default(target, use, end)
         elif eviction_required(
             state, self._region_uses, item, use, previous, self._values
         ):

@@ -135,6 +135,21 @@ class CrossProgramCandidate:
     suitable: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class SyncMove:
+    """A synchronous copy or slice that could be an asynchronous copy.
+
+    Attributes:
+        kind: `copy`, `slice` (dynamic ones too) or `fusion`.
+        source_operand: operand that is moved.
+        control_successors: steps that must come after it.
+    """
+
+    kind: str
+    source_operand: int = 0
+    control_successors: tuple[int, ...] = ()
+
+
 @dataclass(frozen=True)
 class Problem:
     """A scheduled program on a machine, as the algorithm sees it.
@@ -154,6 +169,7 @@ class Problem:
         cross_program: inputs that may be fetched ahead.
         result_elements: step → elements of its result, for readers of such inputs.
         copy_factors: step → how much copy bandwidth is left from there to another step.
+        sync_moves: step → what a copy or slice there moves, if it can be replaced.
         keys: per step, opaque.
     """
 
@@ -173,6 +189,7 @@ class Problem:
     cross_program: Sequence[CrossProgramCandidate] = ()
     result_elements: Mapping[int, int] = field(default_factory=dict)
     copy_factors: Mapping[int, tuple[float, int]] = field(default_factory=dict)
+    sync_moves: Mapping[int, SyncMove] = field(default_factory=dict)
     keys: Sequence[Any] = field(default=(), compare=False, repr=False)
 
     @property

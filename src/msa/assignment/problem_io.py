@@ -12,6 +12,7 @@ from msa.assignment.problem import (
     Machine,
     Problem,
     Region,
+    SyncMove,
     Value,
     index_of,
 )
@@ -39,6 +40,10 @@ def problem_to_dict(problem: Problem) -> dict[str, Any]:
         "scratch_bytes": [list(x) for x in problem.scratch_bytes.items()],
         "result_elements": [list(x) for x in problem.result_elements.items()],
         "copy_factors": [[s, *x] for s, x in problem.copy_factors.items()],
+        "sync_moves": [
+            [s, m.kind, m.source_operand, list(m.control_successors)]
+            for s, m in problem.sync_moves.items()
+        ],
         "cross_program": [
             {
                 "value": c.value,
@@ -108,6 +113,10 @@ def _read(data: Mapping[str, Any]) -> Problem:
         scratch_bytes={int(step): int(size) for step, size in data["scratch_bytes"]},
         result_elements={int(s): int(n) for s, n in data["result_elements"]},
         copy_factors={int(s): (f, int(t)) for s, f, t in data["copy_factors"]},
+        sync_moves={
+            int(s): SyncMove(kind, int(o), tuple(after))
+            for s, kind, o, after in data["sync_moves"]
+        },
         cross_program=[
             CrossProgramCandidate(
                 c["value"],

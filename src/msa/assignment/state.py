@@ -14,6 +14,7 @@ from msa.assignment.allocation import (
     Index,
     MemorySpace,
 )
+from msa.assignment.conversions import Conversions
 from msa.assignment.costs import CostModel
 from msa.assignment.intervals import MsaBufferInterval, create_buffer_intervals
 from msa.assignment.ledgers.free_space import FreeSpace
@@ -59,6 +60,7 @@ class State:
         alternate_operands, alternate_outputs: what each step reads from and writes to
             alternate memory, as far as decided.
         coloring: what the user wants where, or None.
+        conversions: synchronous copies and slices that may be replaced.
         overrides: of preferred prefetch starts.
         reserved: bytes of alternate memory that the program fixed itself.
         cross_program_values: values that are fetched before the program starts.
@@ -72,6 +74,7 @@ class State:
         "buffer_decisions",
         "capacity",
         "coloring",
+        "conversions",
         "costs",
         "cross_program_values",
         "decisions",
@@ -116,6 +119,7 @@ class State:
             resources, options.max_outstanding_evictions, self.transaction
         )
         self.ordering = CopyOrdering(self.transaction)
+        self.reserved = 0
         self.finalized = bytearray(len(problem.values))
         self.allocations = AllocationSequence()
         self.decisions: list[Decision] = []
@@ -124,10 +128,12 @@ class State:
         self.alternate_operands: dict[int, set[tuple[int, Index]]] = {}
         self.alternate_outputs: dict[int, set[Index]] = {}
         self.coloring: Coloring | None = None
+        self.conversions = Conversions(
+            problem, self.intervals, self.finalized, self.available, _enabled(options)
+        )
         self.overrides = PreferredPrefetchOverrides(
             problem, options.preferred_prefetch_overrides
         )
-        self.reserved = 0
         self.cross_program_values: set[int] = set()
 
     @property
@@ -179,6 +185,19 @@ class State:
         if not allocation.is_copy_like:
             step, index = allocation.position
             self.alternate_outputs.setdefault(step, set()).add(index)
+
+
+def _enabled(options: Options) -> set[str]:
+    """Kinds of synchronous moves that may be replaced."""
+    return {
+        kind
+        for kind, on in (
+            ("copy", options.enable_sync_copy_replacement),
+            ("slice", options.enable_sync_slice_replacement),
+            ("fusion", options.enable_sync_custom_fusion_replacement),
+        )
+        if on
+    }
 
 
 def _make_picker(
