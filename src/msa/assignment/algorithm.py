@@ -43,6 +43,7 @@ from msa.assignment.scoped import (
     extend_scoped_alternate_memory_allocations,
 )
 from msa.assignment.state import State
+from msa.assignment.windows import allocate_windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,7 @@ class MsaAlgorithm:
         for interval in order:
             if not state.finalized[interval.value]:
                 self._place(interval)
+        allocate_windows(state)
         if state.options.expanded_scoped_alternate_memory_mode == "ENABLED":
             extend_scoped_alternate_memory_allocations(state)
         return self._result(fetched)

@@ -6,6 +6,7 @@ know is asked here, the functions of the options included.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -160,7 +161,7 @@ class _Builder:
         known = self.analyses.trip_counts.of(caller)
         return float(self.options.while_execution_count if known is None else known)
 
-    def _scratch(self, steps: list[Instruction]) -> dict[int, int]:
+    def _scratch(self, steps: Sequence[Instruction]) -> dict[int, int]:
         reserve = self.options.reserved_scoped_memory_fn
         if reserve is None:
             return {}
@@ -171,7 +172,7 @@ class _Builder:
         return {step: size for step, size in sizes if size > 0}
 
     def _copy_factors(
-        self, steps: list[Instruction], time: list[int]
+        self, steps: Sequence[Instruction], time: list[int]
     ) -> dict[int, tuple[float, int]]:
         adjust = self.options.async_instruction_bw_adjustment_factor_fn
         factors: dict[int, tuple[float, int]] = {}
@@ -265,7 +266,7 @@ def _kind(computation: Computation, caller: Instruction | None) -> str:
 
 
 def _called(
-    steps: list[Instruction], numbers: dict[Computation, int]
+    steps: Sequence[Instruction], numbers: dict[Computation, int]
 ) -> dict[int, tuple[int, ...]]:
     return {
         step: tuple(numbers[c] for c in x.called_computations)

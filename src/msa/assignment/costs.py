@@ -1,8 +1,8 @@
 """Estimated seconds: of instructions, of copies, and what fast memory is worth.
 
-All figures are single precision, rounded after every operation, as in XLA's
-`cost_analysis.cc`: comparisons of such figures decide placements, and plans are
-compared with XLA's to the byte.
+Seconds and bytes are single precision, rounded after every operation, bandwidths
+are double, as in XLA's `cost_analysis.cc`: comparisons of such figures decide
+placements, and plans are compared with XLA's to the byte.
 """
 
 from __future__ import annotations
@@ -22,6 +22,11 @@ Floats = NDArray[np.float32]
 def single(x: float) -> float:
     """`x` rounded to single precision."""
     return c_float(x).value
+
+
+def _seconds(size: Floats, bandwidth: float) -> Floats:
+    """Bytes over bytes per second, rounded once."""
+    return (size.astype(np.float64) / bandwidth).astype(np.float32)
 
 
 class CostModel:
@@ -60,11 +65,11 @@ class CostModel:
     def __init__(self, problem: Problem, options: Options) -> None:
         machine = problem.machine
         self.problem = problem
-        self._default = np.float32(machine.default_bandwidth)
-        self._alternate_read = np.float32(machine.alternate_read_bandwidth)
-        self._alternate_write = np.float32(machine.alternate_write_bandwidth)
+        self._default = machine.default_bandwidth
+        self._alternate_read = machine.alternate_read_bandwidth
+        self._alternate_write = machine.alternate_write_bandwidth
         scaling = options.async_copy_bandwidth_scaling_factor or machine.copy_scaling
-        self._copy_rate = single(single(scaling) * float(self._default))
+        self._copy_rate = scaling * self._default
         self._scale = (
             options.alternate_memory_benefit_scaling_factor_for_large_buffers
             != "NO_SCALE"
@@ -72,7 +77,7 @@ class CostModel:
         self._window = np.float32(options.pipeline_overhead_window_size_mib * 2**20)
         self.compute: Floats = np.asarray(problem.compute_seconds, np.float32)
         self.total_bytes: Floats = np.asarray(problem.total_bytes, np.float32)
-        self.memory: Floats = self.total_bytes / self._default
+        self.memory: Floats = _seconds(self.total_bytes, self._default)
         self.elapsed: Floats = np.maximum(
             self.compute, self.memory + self._overhead(self.total_bytes)
         )
@@ -113,13 +118,16 @@ class CostModel:
 
     def elapsed_reading(self, step: int, read: float) -> float:
         """Seconds of a step when `read` bytes of its operands are in fast memory."""
-        total = self.total_bytes[step]
-        fast = np.float32(read)
-        seconds = fast / self._alternate_read + (total - fast) / self._default
+        total = float(self.total_bytes[step])
+        slow = single(total - read)
+        seconds = single(
+            single(read / self._alternate_read) + single(slow / self._default)
+        )
+        compute = float(self.compute[step])
         if self._window and total > 0:
-            filled = min(self._window, total - fast)
-            seconds += filled / total * self.compute[step]
-        return max(float(self.compute[step]), float(seconds))
+            filled = min(float(self._window), slow)
+            seconds = single(seconds + single(single(filled / total) * compute))
+        return max(compute, seconds)
 
     # -- benefits --------------------------------------------------------------
 
@@ -133,8 +141,8 @@ class CostModel:
         )
         self._position_benefit = self._benefits(
             define,
-            written / self._alternate_write
-            + (self.total_bytes[define] - written) / self._default,
+            _seconds(written, self._alternate_write)
+            + _seconds(self.total_bytes[define] - written, self._default),
         ).tolist()
         steps = np.fromiter((u.step for v in values for u in v.uses), np.int64)
         read = np.fromiter(
@@ -147,8 +155,8 @@ class CostModel:
         )
         self._use_benefit = self._benefits(
             steps,
-            read / self._alternate_read
-            + (self.total_bytes[steps] - read) / self._default,
+            _seconds(read, self._alternate_read)
+            + _seconds(self.total_bytes[steps] - read, self._default),
         ).tolist()
         self._first_use = [0]
         for value in values:

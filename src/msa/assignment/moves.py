@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msa.assignment.options import Options
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def sync_moves(
-    steps: list[Instruction], time: list[int], options: Options
+    steps: Sequence[Instruction], time: list[int], options: Options
 ) -> dict[int, SyncMove]:
     """Step → move, for the kinds that the options want replaced. Linear."""
     moves: dict[int, SyncMove] = {}

@@ -35,6 +35,7 @@ class AllocationRequest:
         no_copy_start: first step at which the storage is not yet held.
         held: allocation values handled before, whose storage may be shared.
         size_override: bytes that are copied, if not all of them (windows).
+        window: whether the copy is a window of the operand.
         start_in_alternate, …: colours that the ends must have.
     """
 
@@ -61,6 +62,7 @@ class AllocationRequest:
     no_copy_start: int | None = None
     held: list[AllocationValue] | None = None
     size_override: int | None = None
+    window: bool = False
     start_in_alternate: bool = False
     end_in_alternate: bool = False
     start_in_default: bool = False

@@ -13,6 +13,7 @@ from msa.assignment.allocation import (
     CopyAllocation,
     Index,
     MemorySpace,
+    Use,
 )
 from msa.assignment.conversions import Conversions
 from msa.assignment.costs import CostModel
@@ -57,6 +58,7 @@ class State:
         allocations: finished allocations, in order of decision.
         decisions, buffer_decisions: the log.
         edges: steps right before or after finished alternate allocations.
+        default_uses: uses that were left in default memory, in order.
         alternate_operands, alternate_outputs: what each step reads from and writes to
             alternate memory, as far as decided.
         coloring: what the user wants where, or None.
@@ -78,6 +80,7 @@ class State:
         "costs",
         "cross_program_values",
         "decisions",
+        "default_uses",
         "edges",
         "evictions",
         "finalized",
@@ -125,6 +128,7 @@ class State:
         self.decisions: list[Decision] = []
         self.buffer_decisions: list[BufferDecision] = []
         self.edges: SortedSet = SortedSet()
+        self.default_uses: dict[Use, None] = {}
         self.alternate_operands: dict[int, set[tuple[int, Index]]] = {}
         self.alternate_outputs: dict[int, set[Index]] = {}
         self.coloring: Coloring | None = None
@@ -182,7 +186,7 @@ class State:
         for use in allocation.uses:
             operands = self.alternate_operands.setdefault(use.step, set())
             operands.add((use.operand, use.index))
-        if not allocation.is_copy_like:
+        if not allocation.is_copy_like and allocation.kind != "window":
             step, index = allocation.position
             self.alternate_outputs.setdefault(step, set()).add(index)
 

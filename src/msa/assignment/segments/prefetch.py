@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from msa.assignment.allocation import Allocation, CopyAllocation, MemorySpace
+from msa.assignment.allocation import (
+    Allocation,
+    CopyAllocation,
+    MemorySpace,
+    WindowPrefetchedAllocation,
+)
 from msa.assignment.outcomes import (
     LIVE_RANGE_TOO_SHORT,
     OUT_OF_ASYNC_COPIES,
@@ -14,6 +19,7 @@ from msa.assignment.request import AllocationRequest
 from msa.assignment.segments.chunks import find_best_offset
 from msa.assignment.state import State
 from msa.errors import InternalError
+from msa.heap.chunk import Chunk
 
 
 def prefetch(
@@ -132,6 +138,9 @@ class PrefetchSearch:
     def _commit(self, source: Allocation, start_after: int, offset: int) -> None:
         state, request = self.state, self.request
         chunk = state.hold(start_after + 1, request.end, offset, request.size)
+        if request.window:
+            self._commit_window(source, start_after, chunk)
+            return
         copy = CopyAllocation(
             value=request.target.value.id,
             position=source.position,
@@ -147,6 +156,27 @@ class PrefetchSearch:
         )
         _append(state, request, copy)
         source.extend(request.latest_prefetch)
+
+    def _commit_window(
+        self, source: Allocation, start_after: int, chunk: Chunk
+    ) -> None:
+        state, request = self.state, self.request
+        window = WindowPrefetchedAllocation(
+            value=request.target.value.id,
+            position=source.position,
+            space=MemorySpace.ALTERNATE,
+            chunk=chunk,
+            start=start_after + 1,
+            end=request.end,
+            source=source,
+            use=request.use.use,
+            window_bytes=request.size,
+            start_after=start_after,
+            done_before=self.end,
+        )
+        state.share_offset(window, request.preferred_offset)
+        state.prefetches.add(start_after, self.end, self.resource)
+        request.target.sequence.append(window)
 
 
 def _append(state: State, request: AllocationRequest, copy: CopyAllocation) -> None:

@@ -250,6 +250,7 @@ def _serve_from_default(
         and at_start.space is ALTERNATE
     ):
         return failures | REQUIRES_UNCOMMIT
+    state.default_uses.setdefault(request.use.use)
     previous.extend(request.end)
     previous.uses.append(request.use.use)
     return failures
