@@ -20,7 +20,7 @@ class Position(NamedTuple):
     """A node of an instruction's result."""
 
     instruction: Instruction
-    index: ShapeIndex
+    index: ShapeIndex  # type: ignore[assignment]  # hides tuple.index
 
     @property
     def shape(self) -> Shape:

@@ -15,8 +15,16 @@ from msa.hlo.instruction import Instruction
 from msa.hlo.primitive import TUPLE
 
 FORWARDING: Final = frozenset(
-    "while conditional get-tuple-element domain opt-barrier add-dependency copy-done "
-    "all-reduce-done".split()
+    {
+        "add-dependency",
+        "all-reduce-done",
+        "conditional",
+        "copy-done",
+        "domain",
+        "get-tuple-element",
+        "opt-barrier",
+        "while",
+    }
 )
 """Opcodes that create no value at all, whatever the settings."""
 
