@@ -1,2 +1,1 @@
 """Turning decisions into a module: copies, memory spaces, a new schedule."""
-

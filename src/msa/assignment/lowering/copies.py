@@ -40,9 +40,7 @@ def lower_copy(state: LoweringState, allocation: CopyAllocation) -> None:
         state.places[allocation] = Place(start, (0,))
         return
     producer = state.producer(state.place_of(allocation.source))
-    replaced = (
-        None if allocation.replaces is None else state.steps[allocation.replaces]
-    )
+    replaced = None if allocation.replaces is None else state.steps[allocation.replaces]
     if replaced is None or replaced.opcode == "copy":
         start, done = _copy_pair(producer, allocation)
     elif replaced.opcode in _ASYNC_FORMS:
