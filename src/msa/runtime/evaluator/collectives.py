@@ -18,9 +18,7 @@ from msa.runtime.evaluator.elements import Array
 from msa.runtime.evaluator.registry import unsupported
 
 COLLECTIVES: Final = frozenset(
-    "all-reduce all-reduce-start all-gather all-gather-start reduce-scatter all-to-all "
-    "collective-permute collective-permute-start collective-broadcast "
-    "ragged-all-to-all".split()
+    ["all-reduce", "all-reduce-start", "all-gather", "all-gather-start", "reduce-scatter", "all-to-all", "collective-permute", "collective-permute-start", "collective-broadcast", "ragged-all-to-all"]
 )
 """Opcodes at which a device waits for others."""
 
@@ -89,6 +87,12 @@ class Topology:
             f"no group of {instruction.name} contains participant {member}",
             where=instruction.name,
         )
+
+
+Exchange = Callable[
+    [Instruction, Sequence[int], Sequence[Operands], Topology], list[Any]
+]
+"""Moves the data of one collective: results for each member, in group order."""
 
 
 def exchange(

@@ -10,7 +10,7 @@ import numpy as np
 from msa.errors import ExecutionError
 from msa.hlo.module import Module
 from msa.hlo.shape import Shape
-from msa.runtime.evaluator.collectives import Request, Topology, exchange
+from msa.runtime.evaluator.collectives import Exchange, Request, Topology, exchange
 from msa.runtime.evaluator.context import Context, CustomCall, ElidedConstant
 from msa.runtime.evaluator.interpreter import Interpreter, Run
 from msa.runtime.evaluator.values import Value, coerce, map_leaves
@@ -23,6 +23,7 @@ def execute(
     per_device: bool = False,
     custom_calls: Mapping[str, CustomCall] | None = None,
     elided: ElidedConstant | None = None,
+    exchange: Exchange = exchange,
 ) -> Any:
     """Run a module on numpy arrays: the reference meaning of a module.
 
@@ -38,6 +39,9 @@ def execute(
             function of the operand arrays. They go before the built-in ones.
         elided: makes the contents of constants that text left out, from the
             instruction and the shape of the array; without it they are an error.
+        exchange: moves the data of a collective among the members of a group; plain
+            numpy by default, `msa.runtime.collective.mapped.MappedExchange` goes
+            through mapped memory.
 
     Returns:
         The root's value; tuples are tuples, tokens None. `bf16` and narrower floats
@@ -70,7 +74,7 @@ def execute(
         context = Context(device, topology.partitions, custom_calls or {}, elided)
         values = coerce_arguments(module, arguments)
         runs.append(Interpreter(context).run(module.entry, values))
-    results = drive(runs, topology)
+    results = drive(runs, topology, exchange)
     outputs = [finish(module.entry.root.shape, result) for result in results]
     return outputs if per_device else outputs[0]
 
@@ -101,7 +105,9 @@ def finish(shape: Shape, value: Value) -> Value:
     return map_leaves(shape, leaf)
 
 
-def drive(runs: Sequence[Run], topology: Topology) -> list[Value]:
+def drive(
+    runs: Sequence[Run], topology: Topology, exchange: Exchange = exchange
+) -> list[Value]:
     """Run devices in lock step until all are done.
 
     Each device runs up to a collective; when all members of a group have arrived at
@@ -120,14 +126,14 @@ def drive(runs: Sequence[Run], topology: Topology) -> list[Value]:
                     waiting[device] = runs[device].send(message)
                 except StopIteration as stop:
                     results[device] = stop.value
-            ready = _exchange_ready(waiting, topology)
+            ready = _exchange_ready(waiting, topology, exchange)
             if waiting and not ready:
                 _deadlock(waiting)
     return results
 
 
 def _exchange_ready(
-    waiting: dict[int, Request], topology: Topology
+    waiting: dict[int, Request], topology: Topology, exchange: Exchange
 ) -> list[tuple[int, Value]]:
     ready: list[tuple[int, Value]] = []
     for device in sorted(waiting):
