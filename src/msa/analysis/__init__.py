@@ -72,7 +72,7 @@ _HOMES = {
     "simulate": "simulation",
 }
 
-__all__ = [  # noqa: PLE0604  # the names above, loaded on first use
+__all__ = [  # the names above, loaded on first use
     *_HOMES
 ]
 

@@ -219,7 +219,8 @@ class CostModel:
             single(read / self._alternate_read)
             + single(written / self._alternate_write)
         )
-        return single(fast + single((total - read - written) / self._default))
+        slow = single(single(total - read) - written)
+        return single(fast + single(slow / self._default))
 
     def _overhead(
         self, instruction: Instruction, total: float, in_alternate: float

@@ -56,7 +56,7 @@ def convolution_flops(instruction: Instruction) -> int:
     window: Window = instruction.attributes.get("window", Window())
     groups = max(1, instruction.attributes.get("feature_group_count", 1))
     batch_groups = max(1, instruction.attributes.get("batch_group_count", 1))
-    flops = 2 * (lhs[numbers.input_feature] // groups)
+    flops: int = 2 * (lhs[numbers.input_feature] // groups)
     flops *= result[numbers.output_feature]
     flops *= lhs[numbers.input_batch] // batch_groups
     for dimension, at_lhs, at_rhs, at_out in zip(
