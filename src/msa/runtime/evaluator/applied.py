@@ -71,6 +71,7 @@ class Applied:
     context: Context
 
     def __call__(self, *operands: Any) -> tuple[Any, ...]:
+        """Apply to arrays: one array per leaf of the result."""
         if self.steps is None:
             return self._one_by_one(operands)
         slots: list[Any] = list(operands)
@@ -92,7 +93,9 @@ class Applied:
             rows.append(row if isinstance(row, tuple) else (row,))
         shape = arrays[0].shape
         columns = zip(*rows, strict=True)
-        return tuple(np.array([np.asarray(x) for x in c]).reshape(shape) for c in columns)
+        return tuple(
+            np.array([np.asarray(x) for x in c]).reshape(shape) for c in columns
+        )
 
 
 def applied(computation: Computation, context: Context) -> Applied:

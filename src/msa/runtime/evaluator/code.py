@@ -83,7 +83,9 @@ class Code:
             if inline_fusions and instruction.opcode == "fusion":
                 action = Action.CALL
             operands = tuple(slots[x] for x in instruction.operands)
-            steps.append(Step(instruction, action, operands, slots[instruction], number))
+            steps.append(
+                Step(instruction, action, operands, slots[instruction], number)
+            )
         self.steps = tuple(steps)
         self.unused = self._mark_deaths()
 

@@ -18,7 +18,18 @@ from msa.runtime.evaluator.elements import Array
 from msa.runtime.evaluator.registry import unsupported
 
 COLLECTIVES: Final = frozenset(
-    ["all-reduce", "all-reduce-start", "all-gather", "all-gather-start", "reduce-scatter", "all-to-all", "collective-permute", "collective-permute-start", "collective-broadcast", "ragged-all-to-all"]
+    [
+        "all-reduce",
+        "all-reduce-start",
+        "all-gather",
+        "all-gather-start",
+        "reduce-scatter",
+        "all-to-all",
+        "collective-permute",
+        "collective-permute-start",
+        "collective-broadcast",
+        "ragged-all-to-all",
+    ]
 )
 """Opcodes at which a device waits for others."""
 
@@ -61,7 +72,9 @@ class Topology:
         replica, partition = divmod(device, self.partitions)
         if opcode == "collective-permute":
             if channel:
-                return tuple(replica * self.partitions + p for p in range(self.partitions))
+                return tuple(
+                    replica * self.partitions + p for p in range(self.partitions)
+                )
             return tuple(r * self.partitions + partition for r in range(self.replicas))
         groups = a.get("replica_groups", ListGroups())
         if not channel:
@@ -164,9 +177,7 @@ def _reduce_scatter(
     del topology
     axis = instruction.attributes["dimensions"][0]
     fold = _folder(instruction)
-    parts = [
-        np.split(fold(column), len(group), axis) for column in _columns(operands)
-    ]
+    parts = [np.split(fold(column), len(group), axis) for column in _columns(operands)]
     return [_pack([part[i] for part in parts]) for i in range(len(group))]
 
 

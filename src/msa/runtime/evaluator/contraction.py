@@ -18,7 +18,7 @@ from msa.runtime.evaluator.registry import Kernel, kernel, unsupported
 _EXACT_FLOAT: Final = 2**53
 
 
-def multiply_matrices(a: Array, b: Array) -> Array:
+def multiply_matrices(a: Any, b: Any) -> Any:
     """Batched matrix product `[…, m, k] · [k, n]`, exact (wrapping) for integers.
 
     Integers go through float64 when no sum can exceed 2**53, else through int64.
@@ -72,13 +72,11 @@ class DotAxes:
         self.lhs_sizes = (groups, math.prod(lhs[d] for d in lhs_free), inner)
         self.rhs_sizes = (groups, inner, math.prod(rhs[d] for d in rhs_free))
 
-    def product(self, lhs: Array, rhs: Array) -> Array:
+    def product(self, lhs: Array, rhs: Array) -> Any:
         """The product as `[batch, lhs free, rhs free]`, each flattened."""
         a = np.asarray(lhs.transpose(self.lhs_order), order="C")
         b = np.asarray(rhs.transpose(self.rhs_order), order="C")
-        return multiply_matrices(
-            a.reshape(self.lhs_sizes), b.reshape(self.rhs_sizes)
-        )
+        return multiply_matrices(a.reshape(self.lhs_sizes), b.reshape(self.rhs_sizes))
 
 
 def dot_axes(instruction: Instruction, rhs: tuple[int, ...]) -> DotAxes:
@@ -119,6 +117,7 @@ class finisher:  # noqa: N801  # used as a function that keeps its type
         self.fit = fitter(self.kind)
 
     def __call__(self, product: Any) -> Array:
+        """The product in the shape and type of the result."""
         shaped = np.reshape(product, self.dimensions)
         if self.fit is not None:
             return np.asarray(self.fit(shaped))

@@ -44,9 +44,7 @@ def _convolution(instruction: Instruction, context: Context) -> Kernel:
     )
     out_order = (numbers.output_batch, numbers.output_feature, *numbers.output_spatial)
     back = tuple(int(i) for i in np.argsort(out_order))
-    flips = tuple(
-        2 + i for i, d in enumerate(window.dimensions) if d.window_reversal
-    )
+    flips = tuple(2 + i for i, d in enumerate(window.dimensions) if d.window_reversal)
 
     def run(lhs: Any, rhs: Any) -> Array:
         x = np.asarray(lhs).transpose(lhs_order)
@@ -70,16 +68,21 @@ def _convolution(instruction: Instruction, context: Context) -> Kernel:
 
 
 def _padded(x: Array, window: Window) -> Array:
-    plain = Window(
-        (type(window.dimensions[0])(1), type(window.dimensions[0])(1))
-        + window.dimensions
-    ) if window.dimensions else Window(())
+    plain = (
+        Window(
+            (
+                type(window.dimensions[0])(1),
+                type(window.dimensions[0])(1),
+                *window.dimensions,
+            )
+        )
+        if window.dimensions
+        else Window(())
+    )
     return padded_base(x, 0, plain) if window.dimensions else x
 
 
-def _convolve(
-    x: Array, w: Array, window: Window, spatial: tuple[int, ...]
-) -> Array:
+def _convolve(x: Array, w: Array, window: Window, spatial: tuple[int, ...]) -> Array:
     """`[g, n, c, space…] * [g, o, c, kernel…] -> [g, n, space…, o]`.
 
     Either one matrix product per kernel place, summed, or one per output place:
@@ -135,5 +138,7 @@ def _per_output(
         part = channels_last[(slice(None), slice(None), *index)]
         rows = np.ascontiguousarray(part).reshape((groups, batch, -1))
         columns.append(multiply_matrices(rows, weights))
-    stacked = np.stack(columns, axis=2) if columns else np.zeros((groups, batch, 0, outs))
+    stacked = (
+        np.stack(columns, axis=2) if columns else np.zeros((groups, batch, 0, outs))
+    )
     return stacked.reshape((groups, batch, *spatial, outs))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -225,10 +225,10 @@ def _gesdd(instruction: Instruction) -> Kernel:
 
 
 def _syevd(instruction: Instruction) -> Kernel:
-    uplo = letter(instruction, "uplo", "L")
+    uplo: Literal["L", "U"] = "U" if letter(instruction, "uplo", "L") == "U" else "L"
 
     def factor(a: Array) -> tuple[Any, ...]:
-        values, vectors = np.linalg.eigh(a, UPLO=uplo)  # type: ignore[arg-type]
+        values, vectors = np.linalg.eigh(a, UPLO=uplo)
         return vectors, values, 0
 
     return _batched(factor, instruction)

@@ -15,7 +15,6 @@ from msa.runtime.evaluator.context import Context
 from msa.runtime.evaluator.elements import fitted
 from msa.runtime.evaluator.registry import Kernel, kernel, unsupported
 
-
 PRIMITIVE_PARTS: Final = {"c64": F32, "c128": PRIMITIVE_TYPES["f64"]}
 """Component types of complex numbers."""
 
@@ -189,7 +188,20 @@ def _arithmetic(opcode: str, kind: PrimitiveType) -> Callable[..., Any] | None:
 
 
 @kernel(
-    *"add subtract multiply maximum minimum and or xor divide remainder power atan2".split(),
+    *[
+        "add",
+        "subtract",
+        "multiply",
+        "maximum",
+        "minimum",
+        "and",
+        "or",
+        "xor",
+        "divide",
+        "remainder",
+        "power",
+        "atan2",
+    ],
     "complex",
 )
 def _binary(instruction: Instruction, context: Context) -> Kernel:

@@ -212,9 +212,7 @@ def apply_at(
             out[places] = result
 
 
-def _combine_repeats(
-    function: Applied, out: Array, targets: Array, new: Array
-) -> bool:
+def _combine_repeats(function: Applied, out: Array, targets: Array, new: Array) -> bool:
     """Fast paths for one output: overwrite, and exact or native accumulation."""
     if function.takes == 1:
         # numpy keeps the last of repeated assignments, as updates in order do.

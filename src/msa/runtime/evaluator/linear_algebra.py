@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ def _fft(instruction: Instruction, context: Context) -> Kernel:
     lengths = instruction.attributes["fft_length"]
     axes = tuple(range(-len(lengths), 0))
     dtype = numpy_dtype(instruction.shape.element_type)
-    functions = {
+    functions: dict[str, Callable[..., Any]] = {
         "FFT": np.fft.fftn,
         "IFFT": np.fft.ifftn,
         "RFFT": np.fft.rfftn,
@@ -61,7 +62,9 @@ def _cholesky(instruction: Instruction, context: Context) -> Kernel:
         a = np.asarray(a)
         if lower:
             return cholesky_factor(a)
-        return np.conj(np.swapaxes(cholesky_factor(np.conj(np.swapaxes(a, -1, -2))), -1, -2))
+        return np.conj(
+            np.swapaxes(cholesky_factor(np.conj(np.swapaxes(a, -1, -2))), -1, -2)
+        )
 
     return run
 
@@ -174,7 +177,9 @@ def _batch_norm_grad(instruction: Instruction, context: Context) -> Kernel:
     axes, line = _feature_axes(instruction)
     epsilon = instruction.attributes["epsilon"]
 
-    def run(x: Any, scale: Any, mean: Any, variance: Any, grad: Any) -> tuple[Array, ...]:
+    def run(
+        x: Any, scale: Any, mean: Any, variance: Any, grad: Any
+    ) -> tuple[Array, ...]:
         x, grad = np.asarray(x, order="C"), np.asarray(grad, order="C")
         inverse = 1 / np.sqrt(np.reshape(variance, line) + x.dtype.type(epsilon))
         centred = x - np.reshape(mean, line)
@@ -183,7 +188,9 @@ def _batch_norm_grad(instruction: Instruction, context: Context) -> Kernel:
         mean_grad = grad.mean(axis=axes).reshape(line)
         mean_product = (grad * centred).mean(axis=axes).reshape(line)
         factor = np.reshape(scale, line) * inverse
-        x_grad = factor * (grad - mean_grad - centred * inverse * inverse * mean_product)
+        x_grad = factor * (
+            grad - mean_grad - centred * inverse * inverse * mean_product
+        )
         return x_grad.astype(x.dtype), scale_grad, offset_grad
 
     return run

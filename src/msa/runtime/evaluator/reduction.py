@@ -87,13 +87,10 @@ def fold_tree(
         even = length & ~1
         pairs = function(*(r[0:even:2] for r in rows), *(r[1:even:2] for r in rows))
         # A computation that ignores an operand may give fewer dimensions.
-        pairs = tuple(
-            np.broadcast_to(p, (even // 2, *dimensions)) for p in pairs
-        )
+        pairs = tuple(np.broadcast_to(p, (even // 2, *dimensions)) for p in pairs)
         if even < length:
             pairs = tuple(
-                np.concatenate((p, r[even:]))
-                for p, r in zip(pairs, rows, strict=True)
+                np.concatenate((p, r[even:])) for p, r in zip(pairs, rows, strict=True)
             )
         rows = list(pairs)
         length = even // 2 + (length & 1)

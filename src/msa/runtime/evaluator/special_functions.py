@@ -82,7 +82,7 @@ def integer_power(base: Any, exponent: Any) -> Array:
     return np.asarray(result.astype(dtype))
 
 
-def truncated_divide(a: Any, b: Any) -> Array:
+def truncated_divide(a: Any, b: Any) -> Any:
     """Integer division towards zero; by zero all bits are set; overflow wraps."""
     a, b = np.asarray(a), np.asarray(b)
     zero = b == 0
@@ -100,7 +100,7 @@ def truncated_divide(a: Any, b: Any) -> Array:
     return np.where(zero, -one, quotient).astype(a.dtype)
 
 
-def truncated_remainder(a: Any, b: Any) -> Array:
+def truncated_remainder(a: Any, b: Any) -> Any:
     """Remainder with the sign of the dividend; by zero the dividend itself."""
     a, b = np.asarray(a), np.asarray(b)
     if a.dtype.kind == "f":
@@ -112,13 +112,15 @@ def truncated_remainder(a: Any, b: Any) -> Array:
     return np.where(zero, a, np.fmod(a, safe)).astype(a.dtype)
 
 
-def popcount(x: Any, bits: int) -> Array:
+def popcount(x: Any, bits: int) -> Any:
     """Set bits of each element of a `bits`-wide integer."""
     x = np.asarray(x)
     wide = x.astype(np.uint64) & np.uint64((1 << bits) - 1)
-    return np.bitwise_count(wide).astype(x.dtype) if hasattr(
-        np, "bitwise_count"
-    ) else _slow_popcount(wide).astype(x.dtype)
+    return (
+        np.bitwise_count(wide).astype(x.dtype)
+        if hasattr(np, "bitwise_count")
+        else _slow_popcount(wide).astype(x.dtype)
+    )
 
 
 def _slow_popcount(wide: Array) -> Array:
@@ -128,7 +130,7 @@ def _slow_popcount(wide: Array) -> Array:
     return total
 
 
-def leading_zeros(x: Any, bits: int) -> Array:
+def leading_zeros(x: Any, bits: int) -> Any:
     """Zero bits above the highest set bit of a `bits`-wide integer."""
     x = np.asarray(x)
     wide = x.astype(np.uint64) & np.uint64((1 << bits) - 1)
@@ -138,7 +140,7 @@ def leading_zeros(x: Any, bits: int) -> Array:
     return (bits - popcount(wide, 64).astype(np.int64)).astype(x.dtype)
 
 
-def multiply_high(a: Any, b: Any, bits: int) -> Array:
+def multiply_high(a: Any, b: Any, bits: int) -> Any:
     """High half of the double-width product."""
     a, b = np.asarray(a), np.asarray(b)
     if bits <= 32:
@@ -155,7 +157,7 @@ def round_away(x: Any) -> Array:
     return np.asarray(whole + np.where(up, np.copysign(1, x), 0), dtype=whole.dtype)
 
 
-def shift(a: Any, b: Any, bits: int, kind: str) -> Array:
+def shift(a: Any, b: Any, bits: int, kind: str) -> Any:
     """Shift by an element-wise count; counts outside the width shift everything out.
 
     `kind` is `left`, `logical` or `arithmetic`; counts are read as unsigned.

@@ -306,5 +306,3 @@ def _second(instruction: Instruction, context: Context) -> Kernel:
 def _whole(instruction: Instruction, context: Context) -> Kernel:
     del instruction, context
     return lambda started: started
-
-

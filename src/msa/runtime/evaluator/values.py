@@ -10,7 +10,13 @@ import numpy as np
 from msa.errors import ExecutionError
 from msa.hlo.literal import numpy_dtype
 from msa.hlo.shape import Shape, ShapeIndex
-from msa.runtime.evaluator.elements import Array, code_dtype, fitter, from_codes, to_codes
+from msa.runtime.evaluator.elements import (
+    Array,
+    code_dtype,
+    fitter,
+    from_codes,
+    to_codes,
+)
 
 Value = Any
 """An array, a (nested) tuple of values, or None for a token or opaque value."""
@@ -25,9 +31,7 @@ def leaves_of(shape: Shape, value: Value) -> Iterator[tuple[ShapeIndex, Shape, V
         yield index, leaf, item
 
 
-def map_leaves(
-    shape: Shape, make: Callable[[ShapeIndex, Shape], Value]
-) -> Value:
+def map_leaves(shape: Shape, make: Callable[[ShapeIndex, Shape], Value]) -> Value:
     """A value of `shape` whose leaves are made by `make`; iterative.
 
     >>> from msa.hlo.primitive import F32
@@ -65,9 +69,7 @@ def coerce(shape: Shape, value: Any, where: str) -> Value:
         item = value
         for i in index:
             if not isinstance(item, tuple | list) or i >= len(item):
-                raise ExecutionError(
-                    f"a tuple of shape {shape} is needed", where=where
-                )
+                raise ExecutionError(f"a tuple of shape {shape} is needed", where=where)
             item = item[i]
         if not node.is_array:
             return None

@@ -90,9 +90,9 @@ def _reduce_window(instruction: Instruction, context: Context) -> Kernel:
                 for r, init in zip(results, inits, strict=True)
             )
         shaped = tuple(
-            np.array(np.broadcast_to(r, dimensions)) if fit is None else fit(
-                np.broadcast_to(r, dimensions)
-            )
+            np.array(np.broadcast_to(r, dimensions))
+            if fit is None
+            else fit(np.broadcast_to(r, dimensions))
             for r, fit in zip(results, fits, strict=True)
         )
         return shaped[0] if count == 1 else shaped
@@ -105,9 +105,7 @@ def _cut(arrays: Arrays, axis: int, cut: slice) -> Arrays:
     return tuple(x[index] for x in arrays)
 
 
-def _slide(
-    combine: Combine, arrays: Arrays, axis: int, d: WindowDimension
-) -> Arrays:
+def _slide(combine: Combine, arrays: Arrays, axis: int, d: WindowDimension) -> Arrays:
     """Combine the windows along one dimension.
 
     Windows of length 2^k are made from pairs of half of that; a window is composed

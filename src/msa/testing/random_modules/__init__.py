@@ -1,0 +1,1 @@
+"""Random modules that planners must cope with."""

@@ -1,0 +1,89 @@
+"""Random modules, from a seed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from msa.hlo.instruction import Instruction
+from msa.hlo.module import Alias, Module
+from msa.hlo.primitive import S32
+from msa.hlo.schedule import Schedule
+from msa.hlo.shape import Shape
+from msa.testing.random_modules.options import RandomModuleOptions
+from msa.testing.random_modules.regions import fill, settle
+from msa.testing.random_modules.scope import Scope, Workshop
+from msa.testing.random_modules.steps import random_shape
+from msa.testing.random_modules.values import Lineage, Storage
+
+
+def random_module(
+    seed: int,
+    size: int = 40,
+    *,
+    options: RandomModuleOptions | None = None,
+    vector: int | None = None,
+    max_depth: int | None = None,
+) -> Module:
+    """A well-formed, scheduled module, made up from a seed.
+
+    It has nested loops with trip counts, conditionals, calls, tuples, in-place
+    updates, fusions, asynchronous operations, donated parameters, constants, dead
+    code and values with many uses. It keeps what copy insertion guarantees: two
+    values that must share a buffer are never live together.
+
+    Args:
+        seed: the same seed gives the same module on every platform.
+        size: instructions, roughly.
+        options: weights and sizes.
+        vector, max_depth: shorthands for those fields of `options`.
+
+    Arithmetic is mostly on integers, which wrap and never become NaN, so that a
+    wrong byte shows in the result.
+
+    >>> module = random_module(7, size=20)
+    >>> module.is_scheduled, module == random_module(7, size=20)
+    (True, True)
+    """
+    options = options or RandomModuleOptions()
+    if vector is not None:
+        options = replace(options, vector=vector)
+    if max_depth is not None:
+        options = replace(options, max_depth=max_depth)
+    shop = Workshop(f"random_{seed}", seed, options)
+    scope = Scope(shop, "entry", 0, size)
+    donated = _parameters(scope)
+    fill(scope)
+    wanted: list[tuple[Shape, Lineage | None]] = list(donated.values())
+    for _ in range(shop.random.randrange(1, options.outputs + 1)):
+        found = scope.pick_array()
+        wanted.append((random_shape(scope) if found is None else found.shape, None))
+    results = settle(scope, wanted)
+    root = scope.emit("tuple", Shape.tuple_of(*(r.shape for r in results)), results)
+    entry = shop.finish(scope, root, scheduled=True)
+    module = shop.module
+    module.entry = entry
+    module.aliases = tuple(
+        Alias((output,), number, (), must_alias=False)
+        for output, number in enumerate(donated)
+    )
+    module.schedule = Schedule(shop.scheduled)
+    return module
+
+
+def _parameters(scope: Scope) -> dict[int, tuple[Shape, Lineage]]:
+    """Entry parameters; those whose storage an output takes over, by number."""
+    random = scope.random
+    shapes = [Shape.array(S32)]
+    shapes += [
+        random_shape(scope)
+        for _ in range(random.randrange(1, scope.shop.options.parameters + 1))
+    ]
+    donated: dict[int, tuple[Shape, Lineage]] = {}
+    made: list[Instruction] = [scope.parameter(s, i) for i, s in enumerate(shapes)]
+    for number, instruction in enumerate(made):
+        lineage = Lineage(-1, carried=True)
+        give = number > 0 and random.random() < 0.3
+        scope.record(instruction, Storage(lineage, frozen=not give))
+        if give:
+            donated[number] = (instruction.shape, lineage)
+    return donated

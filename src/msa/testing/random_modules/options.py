@@ -1,0 +1,50 @@
+"""Options of random modules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+DEFAULT_WEIGHTS = {
+    "unary": 8,
+    "binary": 14,
+    "rearrange": 6,
+    "reduce": 4,
+    "dot": 2,
+    "slice": 4,
+    "update": 9,
+    "scatter": 2,
+    "fusion": 8,
+    "update_fusion": 6,
+    "multi_output_fusion": 3,
+    "copy": 3,
+    "constant": 3,
+    "barrier": 2,
+    "bitcast": 3,
+    "dead": 2,
+    "while": 4,
+    "conditional": 3,
+    "call": 2,
+    "async_start": 4,
+    "async_done": 3,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RandomModuleOptions:
+    """What random modules are made of.
+
+    Attributes:
+        parameters: largest number of entry parameters.
+        max_depth: nesting of loops, branches and calls.
+        max_trips: largest trip count of a loop.
+        vector: elements of the longest vectors; matrices have about as many.
+        outputs: largest number of results.
+        weights: how often each kind of step is chosen; 0 switches it off.
+    """
+
+    parameters: int = 4
+    max_depth: int = 3
+    max_trips: int = 3
+    vector: int = 64
+    outputs: int = 4
+    weights: dict[str, int] = field(default_factory=lambda: dict(DEFAULT_WEIGHTS))

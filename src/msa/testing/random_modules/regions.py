@@ -1,0 +1,265 @@
+"""Control flow: loops with trip counts, conditionals and calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msa.hlo.computation import Computation
+from msa.hlo.instruction import NO_ATTRIBUTES, Instruction
+from msa.hlo.primitive import PRED, S32
+from msa.hlo.shape import Shape
+from msa.testing.random_modules.scope import Scope
+from msa.testing.random_modules.steps import STEPS, element, random_shape
+from msa.testing.random_modules.values import Lineage, Storage, Variable
+
+
+def fill(scope: Scope) -> None:
+    """Random steps until the budget is spent; then wait for what was started."""
+    options = scope.shop.options
+    table = {**STEPS, "while": loop, "conditional": conditional, "call": call}
+    if scope.depth >= options.max_depth:
+        for name in ("while", "conditional", "call"):
+            del table[name]
+    names = [n for n in table if options.weights.get(n, 0) > 0]
+    weights = [options.weights[n] for n in names]
+    if names:
+        while scope.budget > 0:
+            scope.budget -= 1  # a step that finds no operand also counts
+            table[scope.random.choices(names, weights)[0]](scope)
+    while scope.started:
+        STEPS["async_done"](scope)
+
+
+def settle(
+    scope: Scope, wanted: Sequence[tuple[Shape, Lineage | None]]
+) -> list[Instruction]:
+    """Results for the end of a computation, each in storage of its own.
+
+    `wanted` states the shape of each result and the carried lineage whose place it
+    takes, if any. A value is handed over directly when the old contents of that
+    place are not read after the value came into being; otherwise a copy is placed
+    after everything else, as copy insertion would.
+    """
+    taken: set[Lineage] = set()
+    chosen: list[Variable] = []
+    for shape, lineage in wanted:
+        found = scope.pick(
+            lambda v, shape=shape: (
+                v.shape == shape  # type: ignore[misc]
+                and v.storage.lineage not in taken
+            )
+        )
+        if found is None:
+            found = scope.fresh(shape)
+        own = found.storage.lineage is lineage
+        if not own and (found.storage.frozen or found.storage.lineage.carried):
+            found = scope.copy(found)
+        taken.add(found.storage.lineage)
+        chosen.append(found)
+    results = []
+    for (_, lineage), variable in zip(wanted, chosen, strict=True):
+        mine = variable.storage.lineage
+        late = lineage is not None and lineage.last_use >= mine.born
+        if mine is not lineage and late:
+            results.append(scope.copy(variable).instruction)
+        else:
+            results.append(variable.instruction)
+    return results
+
+
+# -- loops ---------------------------------------------------------------------------
+
+
+def loop(scope: Scope) -> None:
+    """A counted loop that carries some values it changes and some it only reads."""
+    random = scope.random
+    changed = _take(scope, random.randrange(1, 3), owned=True)
+    kept = _take(scope, random.randrange(0, 3), owned=False)
+    kept = [v for v in kept if all(v.storage is not c.storage for c in changed)]
+    start = scope.constant(0)
+    zero = scope.define(scope.emit("copy", start.shape, [start]))
+    elements = [zero, *changed, *kept]
+    if any(v.storage.consumed for v in elements):
+        return
+    reads = [scope.read(v) for v in elements]
+    shape = Shape.tuple_of(*(v.shape for v in elements))
+    init = scope.emit("tuple", shape, reads)
+    trips = random.randrange(scope.shop.options.max_trips + 1)
+    body = _body(scope, shape, len(changed))
+    condition = _condition(scope, shape, trips)
+    config = f'{{"known_trip_count":{{"n":"{trips}"}}}}'
+    storages = [scope.consume(v) for v in (zero, *changed)]
+    storages += [v.storage for v in kept]
+    for variable in kept:
+        scope.read(variable)
+    made = scope.emit("while", shape, [init], NO_ATTRIBUTES, [body, condition], config)
+    for number, storage in enumerate(storages):
+        if random.random() < 0.85:
+            scope.record(element(scope, made, number), storage)
+
+
+def _take(scope: Scope, count: int, *, owned: bool) -> list[Variable]:
+    """Distinct values; with `owned` ones that may be overwritten, or copies."""
+    chosen: list[Variable] = []
+    for _ in range(count):
+        variable = scope.pick_array()
+        if variable is None:
+            variable = scope.fresh(random_shape(scope))
+        if owned:
+            variable = scope.owned(variable)
+        if all(variable.storage.lineage is not c.storage.lineage for c in chosen):
+            chosen.append(variable)
+    return chosen
+
+
+def _body(scope: Scope, shape: Shape, changed: int) -> Computation:
+    random = scope.random
+    budget = max(3, random.randrange(3, max(4, scope.budget // 2 + 4)))
+    inner = Scope(scope.shop, "body", scope.depth + 1, budget)
+    parameter = inner.parameter(shape, 0)
+    wanted: list[tuple[Shape, Lineage | None]] = []
+    kept: list[Instruction] = []
+    counter: Variable | None = None
+    for number, child in enumerate(shape.children):
+        lineage = Lineage(-1, carried=True)
+        storage = Storage(lineage, frozen=number == 0 or number > changed)
+        variable = inner.record(element(inner, parameter, number), storage)
+        if number == 0:
+            counter = variable
+        elif number <= changed:
+            wanted.append((child, lineage))
+        else:
+            kept.append(variable.instruction)
+    fill(inner)
+    results = settle(inner, wanted)
+    assert counter is not None
+    one = inner.constant(1)
+    step = inner.emit("add", counter.shape, [inner.read(counter), one])
+    root = inner.emit("tuple", shape, [step, *results, *kept])
+    scope.budget -= inner.place
+    return scope.shop.finish(inner, root, scheduled=True)
+
+
+def _condition(scope: Scope, shape: Shape, trips: int) -> Computation:
+    """Count up to `trips`; sometimes also look at another element."""
+    inner = Scope(scope.shop, "condition", scope.depth + 1, 0)
+    parameter = inner.parameter(shape, 0)
+    counter = element(inner, parameter, 0)
+    limit = inner.constant(trips)
+    pred = Shape.array(PRED)
+    root = inner.emit("compare", pred, [counter, limit], {"direction": "LT"})
+    if scope.random.random() < 0.4:
+        other = element(inner, parameter, len(shape.children) - 1)
+        same = Shape.array(PRED, other.shape.dimensions)
+        agrees = inner.emit("compare", same, [other, other], {"direction": "LE"})
+        if other.shape.dimensions:
+            true = inner.emit("constant", pred, (), {"literal": _true_literal(pred)})
+            callee = _all_of(inner)
+            axes = tuple(range(len(other.shape.dimensions)))
+            agrees = inner.emit(
+                "reduce", pred, [agrees, true], {"dimensions": axes}, [callee]
+            )
+        root = inner.emit("and", pred, [root, agrees])
+    return scope.shop.finish(inner, root, scheduled=True)
+
+
+def _true_literal(shape: Shape) -> object:
+    from msa.hlo.literal import Literal
+
+    return Literal(shape, "true")
+
+
+def _all_of(scope: Scope) -> Computation:
+    inner = Scope(scope.shop, "all", 0, 0)
+    pred = Shape.array(PRED)
+    root = inner.emit("and", pred, [inner.parameter(pred, 0), inner.parameter(pred, 1)])
+    return scope.shop.finish(inner, root, scheduled=False)
+
+
+# -- branches and calls ----------------------------------------------------------------
+
+
+def conditional(scope: Scope) -> None:
+    """Two to four branches on a computed predicate or index."""
+    random = scope.random
+    pred = random.random() < 0.5
+    count = 2 if pred else random.randrange(2, 5)
+    shared = _take(scope, random.randrange(1, 4), owned=False)
+    operands: list[Instruction] = []
+    whole: Instruction | None = None
+    for _ in range(count):
+        if whole is None or random.random() < 0.3:
+            reads = [scope.read(v) for v in shared]
+            shape = Shape.tuple_of(*(v.shape for v in shared))
+            whole = scope.emit("tuple", shape, reads)
+        operands.append(whole)
+    results = [random_shape(scope) for _ in range(random.randrange(1, 3))]
+    selector = _selector(scope, pred=pred, count=count)
+    share = max(3, scope.budget // 4)
+    branches = [_branch(scope, "branch", shared, results, share) for _ in range(count)]
+    for variable in shared:
+        scope.read(variable)
+    shape = Shape.tuple_of(*results)
+    made = scope.emit(
+        "conditional", shape, [selector, *operands], NO_ATTRIBUTES, branches
+    )
+    for number in range(len(results)):
+        scope.define(element(scope, made, number))
+
+
+def _selector(scope: Scope, *, pred: bool, count: int) -> Instruction:
+    scalar = scope.pick(lambda v: v.shape.is_scalar and v.shape.element_type is S32)
+    if scalar is None:
+        scalar = scope.fresh(Shape.array(S32))
+    if pred:
+        limit = scope.constant(scope.random.randrange(-2, 6))
+        return scope.emit(
+            "compare",
+            Shape.array(PRED),
+            [scope.read(scalar), limit],
+            {"direction": scope.random.choice(("LT", "GE"))},
+        )
+    limit = scope.constant(count)
+    rest = scope.emit("remainder", Shape.array(S32), [scope.read(scalar), limit])
+    return scope.emit("abs", rest.shape, [rest])
+
+
+def _branch(
+    scope: Scope,
+    name: str,
+    arguments: Sequence[Variable],
+    results: Sequence[Shape],
+    budget: int,
+    *,
+    packed: bool = True,
+) -> Computation:
+    """A computation that reads its parameters and makes fresh results."""
+    inner = Scope(
+        scope.shop, name, scope.depth + 1, scope.random.randrange(2, budget + 1)
+    )
+    if packed:
+        shape = Shape.tuple_of(*(v.shape for v in arguments))
+        parameter = inner.parameter(shape, 0)
+        given = [element(inner, parameter, i) for i in range(len(arguments))]
+    else:
+        given = [inner.parameter(v.shape, i) for i, v in enumerate(arguments)]
+    for instruction in given:
+        inner.record(instruction, Storage(Lineage(-1, carried=True), frozen=True))
+    fill(inner)
+    made = settle(inner, [(shape, None) for shape in results])
+    root = inner.emit("tuple", Shape.tuple_of(*results), made)
+    scope.budget -= inner.place
+    return scope.shop.finish(inner, root, scheduled=True)
+
+
+def call(scope: Scope) -> None:
+    """A call of a computation of its own."""
+    arguments = _take(scope, scope.random.randrange(1, 4), owned=False)
+    results = [random_shape(scope) for _ in range(scope.random.randrange(1, 3))]
+    share = max(3, scope.budget // 3)
+    callee = _branch(scope, "called", arguments, results, share, packed=False)
+    reads = [scope.read(v) for v in arguments]
+    shape = Shape.tuple_of(*results)
+    made = scope.emit("call", shape, reads, NO_ATTRIBUTES, [callee])
+    for number in range(len(results)):
+        scope.define(element(scope, made, number))
