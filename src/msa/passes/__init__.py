@@ -1,1 +1,43 @@
-"""Placeholder."""
+"""Other module-to-module passes, and pipelines of them."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from msa.passes.base import Pass as Pass
+    from msa.passes.pipeline import Pipeline as Pipeline
+    from msa.passes.propagation import check_memory_spaces as check_memory_spaces
+    from msa.passes.propagation import (
+        propagate_memory_spaces as propagate_memory_spaces,
+    )
+    from msa.passes.registry import pass_names as pass_names
+
+_HOMES = {
+    "Pass": "base",
+    "Pipeline": "pipeline",
+    "check_memory_spaces": "propagation",
+    "pass_names": "registry",
+    "propagate_memory_spaces": "propagation",
+}
+
+__all__ = [
+    "Pass",
+    "Pipeline",
+    "check_memory_spaces",
+    "pass_names",
+    "propagate_memory_spaces",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = getattr(importlib.import_module(f"msa.passes.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'msa.passes' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

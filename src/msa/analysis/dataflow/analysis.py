@@ -93,6 +93,7 @@ class DataflowAnalysis:
             graph,
             ssa_form=ssa_form,
             propagate_through_calls=propagate_through_calls,
+            bitcast_defines_value=bitcast_defines_value,
             execution_threads=frozenset(execution_threads),
         )
         orders = {
@@ -100,7 +101,7 @@ class DataflowAnalysis:
             for c in module.computation_post_order()
             if c not in state.excluded
         }
-        define_values(state, orders, bitcast_defines_value=bitcast_defines_value)
+        define_values(state, orders)
         propagate(state, orders)
         if ssa_form:
             _drop_needless_phis(state)

@@ -18,8 +18,6 @@ _SETTINGS = frozenset({"parameter", "bitcast", "call"})
 def define_values(
     state: FlowState,
     orders: dict[Computation, list[Instruction]],
-    *,
-    bitcast_defines_value: bool,
 ) -> None:
     """Number new values: computations callees first, instructions in post order.
 
@@ -34,7 +32,7 @@ def define_values(
             if opcode == "parameter":
                 places = None if takes else ()
             elif opcode == "bitcast":
-                places = None if bitcast_defines_value else ()
+                places = None if state.bitcast_defines_value else ()
             elif opcode == "call":
                 places = () if state.propagate_through_calls else None
             else:

@@ -30,6 +30,7 @@ class FlowState:
     """
 
     __slots__ = (
+        "bitcast_defines_value",
         "call_graph",
         "definitions",
         "excluded",
@@ -48,12 +49,14 @@ class FlowState:
         *,
         ssa_form: bool,
         propagate_through_calls: bool,
+        bitcast_defines_value: bool = False,
         execution_threads: frozenset[str],
     ) -> None:
         self.module = module
         self.call_graph = call_graph
         self.ssa_form = ssa_form
         self.propagate_through_calls = propagate_through_calls
+        self.bitcast_defines_value = bitcast_defines_value
         self.excluded: set[Computation] = {
             c
             for c in module.computations

@@ -157,6 +157,11 @@ def _call(state: FlowState, x: Instruction) -> NodeSets:
     return fit(state.sets[callee.root.id], len(own))
 
 
+def _bitcast(state: FlowState, x: Instruction) -> NodeSets:
+    """A bitcast forwards its operand, or keeps the value that it was given."""
+    return state.sets[x.id] if state.bitcast_defines_value else _whole(state, x)
+
+
 RULES: Final[dict[str, Rule]] = {
     "add-dependency": _whole,
     "all-gather-done": _result_of_start,
@@ -165,7 +170,7 @@ RULES: Final[dict[str, Rule]] = {
     "async-done": flow_async_done,
     "async-start": flow_async_start,
     "async-update": flow_async_update,
-    "bitcast": _whole,
+    "bitcast": _bitcast,
     "call": _call,
     "collective-permute-done": _permute_done,
     "collective-permute-start": _permute_start,

@@ -1,0 +1,61 @@
+"""Passes by name, loaded on first use."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import importlib
+from typing import Any, Final
+
+from msa.errors import OptionsError
+from msa.passes.base import Pass
+
+_PASSES: Final = {
+    "copy-insertion": "msa.passes.copies:InsertCopies",
+    "cse": "msa.passes.common_subexpressions:EliminateCommonSubexpressions",
+    "dce": "msa.passes.dead_code:EliminateDeadCode",
+    "memory-space-propagation": "msa.passes.propagation:PropagateMemorySpaces",
+    "schedule": "msa.passes.scheduling:ScheduleModule",
+}
+
+
+def pass_names() -> tuple[str, ...]:
+    """Names of all passes."""
+    return tuple(_PASSES)
+
+
+def make_pass(name: str, options: dict[str, Any]) -> Pass:
+    """A pass by name with options by field name.
+
+    Raises:
+        OptionsError: an unknown pass or option; the nearest is suggested.
+    """
+    place = _PASSES.get(name)
+    if place is None:
+        raise OptionsError(
+            f"unknown pass {name!r}; known: {', '.join(_PASSES)}",
+            hint=_nearest(name, list(_PASSES)),
+        )
+    module, _, kind = place.partition(":")
+    made = getattr(importlib.import_module(module), kind)
+    fields = {f.name: f for f in dataclasses.fields(made)}
+    values = {}
+    for key, value in options.items():
+        field = key.replace("-", "_")
+        if field not in fields:
+            raise OptionsError(
+                f"the pass {name!r} has no option {key!r}; it has: "
+                f"{', '.join(fields) or 'none'}",
+                hint=_nearest(field, list(fields)),
+            )
+        values[field] = value
+    try:
+        result: Pass = made(**values)
+    except (TypeError, ValueError) as error:
+        raise OptionsError(f"options of {name!r}: {error}") from error
+    return result
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(name, known, 1, 0.4)
+    return f"did you mean {close[0]!r}?" if close else ""
