@@ -157,12 +157,12 @@ def test_post_module_scratch_a1_2() -> None:
 def test_scratch_grows_into_what_is_free_b1_9() -> None:
     sketch = Sketch(replace(SMALL, capacity=600, alignment=10))
     p = [sketch.parameter(f"p{i}", 256) for i in range(4)]
-    v = sketch.op("v0", (p[0], p[1]), 256)
-    v = sketch.op("v1", (v, p[1]), 256)
-    v = sketch.op("v2", (v, p[1]), 256)
-    v = sketch.op("v3", (v, p[2]), 256)
-    v = sketch.op("v4", (v, p[3]), 256)
-    sketch.op("t", (v, p[1]), 256)
+    v = sketch.op("v0", (p[0], p[1]), 1000)
+    v = sketch.op("v1", (v, p[1]), 1000)
+    v = sketch.op("v2", (v, p[1]), 1000)
+    v = sketch.op("v3", (v, p[2]), 1000)
+    v = sketch.op("v4", (v, p[3]), 1000)
+    sketch.op("t", (v,), 1000)
     problem = replace(sketch.problem(), scratch_bytes=dict.fromkeys(range(10), 10))
     options = IC.replace(
         prefetch_interval_picker=InstructionCountPicker(2, 1000),
