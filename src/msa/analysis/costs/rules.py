@@ -201,7 +201,9 @@ def _broadcast(costs: InstructionCosts, x: Instruction, p: Properties) -> bool:
 
 def _dot_flops(x: Instruction, elements: int) -> int:
     lhs = x.operands[0].shape.as_array.dimensions
-    contracted: int = math.prod(lhs[d] for d in x.attributes.get("lhs_contracting_dims", ()))
+    contracted: int = math.prod(
+        lhs[d] for d in x.attributes.get("lhs_contracting_dims", ())
+    )
     return 2 * elements * contracted
 
 
