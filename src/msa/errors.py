@@ -65,12 +65,16 @@ class HloError(MsaError):
     """Anything wrong with a module."""
 
 
+_WINDOW = 160
+"""Longest piece of a source line that an error shows."""
+
+
 class HloParseError(HloError):
     """HLO text could not be read.
 
     Attributes:
         line, column: place of the offending text, from 1.
-        source_line: the line of text (shortened around the column when long).
+        source_line: the line of text (cut to a window around the column when long).
         expected: what the reader wanted there, or an empty string.
         nearest: the known name closest to the unknown one, or an empty string.
     """
@@ -88,6 +92,10 @@ class HloParseError(HloError):
     ) -> None:
         self.line = line
         self.column = column
+        self.window_start = 0
+        if len(source_line) > _WINDOW:
+            self.window_start = max(0, column - _WINDOW // 2)
+            source_line = source_line[self.window_start :][:_WINDOW]
         self.source_line = source_line
         self.expected = expected
         self.nearest = nearest
@@ -100,12 +108,7 @@ class HloParseError(HloError):
         text = super().__str__()
         if not self.source_line:
             return text
-        caret = " " * max(0, self.column - 1) + "^"
-        if len(self.source_line) > 160:
-            start = max(0, self.column - 80)
-            shown = self.source_line[start : start + 160]
-            caret = " " * max(0, self.column - 1 - start) + "^"
-            return f"{text}\n{shown}\n{caret}"
+        caret = " " * max(0, self.column - 1 - self.window_start) + "^"
         return f"{text}\n{self.source_line}\n{caret}"
 
 
@@ -188,7 +191,39 @@ class ExecutionError(MsaError):
 
 
 class SanitizerError(ExecutionError):
-    """The simulated machine saw an illegal access (use after free, in flight …)."""
+    """The simulated machine saw an illegal access (use after free, in flight …).
+
+    Attributes:
+        kind: what rule was broken, such as `use after free` or `in-flight read`.
+        step: instructions executed before this one.
+        instruction: name of the instruction that made the access.
+        space: memory space of the address.
+        address, size: the bytes accessed.
+        parties: names of the two values involved, the accessed one first.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: str = "",
+        step: int = -1,
+        instruction: str = "",
+        space: int = 0,
+        address: int = 0,
+        size: int = 0,
+        parties: tuple[str, ...] = (),
+        hint: str = "",
+    ) -> None:
+        self.kind = kind
+        self.step = step
+        self.instruction = instruction
+        self.space = space
+        self.address = address
+        self.size = size
+        self.parties = parties
+        where = f"step {step}, {instruction}" if instruction else ""
+        super().__init__(f"{kind}: {message}" if kind else message, where=where, hint=hint)
 
 
 class RuntimeMemoryError(MsaError):

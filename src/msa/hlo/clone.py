@@ -49,10 +49,10 @@ def clone_module(module: Module) -> Module:
             twin.control_predecessors = tuple(
                 instructions[x] for x in source.control_predecessors
             )
-        if source.control_successors:
-            twin.control_successors = tuple(
-                instructions[x] for x in source.control_successors
-            )
+        if source._control_successors:
+            twin._control_successors = {
+                instructions[x]: None for x in source._control_successors
+            }
     for old, new in computations.items():
         new.root = instructions[old.root]
         copy.add(new)

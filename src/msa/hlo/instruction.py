@@ -45,13 +45,13 @@ class Instruction:
     """
 
     __slots__ = (
+        "_control_successors",
         "_users",
         "attributes",
         "backend_config",
         "called_computations",
         "computation",
         "control_predecessors",
-        "control_successors",
         "id",
         "line",
         "metadata_text",
@@ -80,7 +80,7 @@ class Instruction:
         self.attributes = attributes
         self.called_computations = called_computations
         self.control_predecessors: tuple[Instruction, ...] = ()
-        self.control_successors: tuple[Instruction, ...] = ()
+        self._control_successors: dict[Instruction, None] | None = None
         self.metadata_text = metadata_text
         self.backend_config = backend_config
         self.computation: Computation = None  # type: ignore[assignment]  # set by add
@@ -89,8 +89,8 @@ class Instruction:
         self._users: dict[Instruction, None] = {}
         for operand in operands:
             operand._users[self] = None
-        for predecessor in control_predecessors:
-            predecessor.add_control_successor(self)
+        if control_predecessors:
+            self._set_control_predecessors(control_predecessors)
 
     # -- reading -------------------------------------------------------------
 
@@ -98,6 +98,11 @@ class Instruction:
     def users(self) -> tuple[Instruction, ...]:
         """Distinct instructions that read this one, in order of first use."""
         return tuple(self._users)
+
+    @property
+    def control_successors(self) -> tuple[Instruction, ...]:
+        """Instructions that must run after this one, in order of addition."""
+        return tuple(self._control_successors or ())
 
     @property
     def user_count(self) -> int:
@@ -190,23 +195,34 @@ class Instruction:
 
     def add_control_successor(self, successor: Instruction) -> None:
         """Require that this runs before `successor`."""
-        if successor not in self.control_successors:
-            self.control_successors = (*self.control_successors, successor)
-        if self not in successor.control_predecessors:
+        if self._control_successors is None:
+            self._control_successors = {}
+        if successor not in self._control_successors:
+            self._control_successors[successor] = None
             successor.control_predecessors = (*successor.control_predecessors, self)
+
+    def _set_control_predecessors(self, predecessors: tuple[Instruction, ...]) -> None:
+        self.control_predecessors = tuple(dict.fromkeys(predecessors))
+        for predecessor in self.control_predecessors:
+            if predecessor._control_successors is None:
+                predecessor._control_successors = {}
+            predecessor._control_successors[self] = None
+
+    def runs_before(self, successor: Instruction) -> bool:
+        """Whether a control edge from this to `successor` exists; O(1)."""
+        return successor in (self._control_successors or ())
 
     def drop_control_dependencies(self) -> None:
         """Remove all ordering edges at this instruction."""
         for p in self.control_predecessors:
-            p.control_successors = tuple(
-                x for x in p.control_successors if x is not self
-            )
+            if p._control_successors is not None:
+                p._control_successors.pop(self, None)
         for s in self.control_successors:
             s.control_predecessors = tuple(
                 x for x in s.control_predecessors if x is not self
             )
         self.control_predecessors = ()
-        self.control_successors = ()
+        self._control_successors = None
 
     def detach(self) -> None:
         """Cut all edges to operands before removal; it must have no users."""

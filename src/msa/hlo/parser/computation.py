@@ -9,7 +9,7 @@ import re
 from typing import Final
 
 from msa.hlo.computation import Computation
-from msa.hlo.parser.cursor import nearest_name
+from msa.hlo.parser.cursor import nearest_name, shown
 from msa.hlo.parser.instruction import read_instruction
 from msa.hlo.parser.lines import read_lines
 from msa.hlo.parser.state import ReaderState, Scope, Task, run
@@ -32,6 +32,7 @@ def read_computation(state: ReaderState) -> tuple[Computation, bool]:
     cursor = state.cursor
     start = cursor.skip()
     match = _HEADER.match(cursor.text, start)
+    result: Shape | None
     if match is not None:
         is_entry, name, at = match[1] is not None, match[2], match.start(2)
         result = state.types.from_text(match[3])
@@ -45,7 +46,8 @@ def read_computation(state: ReaderState) -> tuple[Computation, bool]:
     if previous is not None:
         line, column = cursor.place(previous)
         cursor.fail(
-            f"computation {name} was previously defined here: {line}:{column}", at=at
+            f"computation {shown(name)} was previously defined here: {line}:{column}",
+            at=at,
         )
     state.places[name] = at
     computation = run(read_body(state, name), cursor)
@@ -78,7 +80,7 @@ def _read_attributes(state: ReaderState, computation: Computation) -> None:
         attribute = cursor.attribute_name()
         if attribute != "execution_thread":
             cursor.fail(
-                f"unexpected attribute {attribute!r} of a computation",
+                f"unexpected attribute {shown(attribute)!r} of a computation",
                 at=at,
                 expected="execution_thread",
                 nearest=nearest_name(attribute, ["execution_thread"]),

@@ -12,6 +12,8 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
+from heapq import nlargest
+from itertools import islice
 from typing import Final, NoReturn
 
 from msa.errors import HloParseError
@@ -19,6 +21,7 @@ from msa.errors import HloParseError
 _SPACE: Final = re.compile(
     r"(?:[ \t\r\n]++|/\*(?:[^*]|\*(?!/))*+\*/|//[^\r\n]*+)*+", re.ASCII
 )
+_BLANK: Final = frozenset(" \t\r\n/")
 _NAME: Final = re.compile(r"%?([A-Za-z_][A-Za-z0-9_.\-]*+)(:?)")
 _ATTRIBUTE: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_.\-]*+)=")
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*+")
@@ -65,7 +68,10 @@ class Cursor:
 
     def skip(self) -> int:
         """Skip white space and comments; returns the new position."""
-        match = _SPACE.match(self.text, self.position)
+        position = self.position
+        if self.text[position : position + 1] not in _BLANK:
+            return position
+        match = _SPACE.match(self.text, position)
         assert match is not None  # the pattern matches the empty text
         self.position = position = match.end()
         if self.text.startswith("/*", position):
@@ -273,13 +279,27 @@ def _unescape_one(match: re.Match[str]) -> str:
 def nearest_name(name: str, known: Iterable[str]) -> str:
     """The known name closest to `name`, or an empty string.
 
-    Only the first 20,000 candidates of similar length are compared.
+    Only names that share letter pairs with it are compared closely, and only the
+    first 20,000 are looked at.
     """
-    candidates = []
-    for candidate in known:
+    wanted = _letter_pairs(name)
+    if not wanted or len(name) > 200:
+        return ""
+    scored = []
+    for candidate in islice(known, 20_000):
         if abs(len(candidate) - len(name)) <= 3:
-            candidates.append(candidate)
-            if len(candidates) >= 20_000:
-                break
-    found = difflib.get_close_matches(name, candidates, n=1, cutoff=0.6)
+            shared = len(wanted & _letter_pairs(candidate))
+            if shared:
+                scored.append((shared, candidate))
+    best = [candidate for _, candidate in nlargest(30, scored)]
+    found = difflib.get_close_matches(name, best, n=1, cutoff=0.6)
     return found[0] if found else ""
+
+
+def _letter_pairs(name: str) -> set[str]:
+    return {name[i : i + 2] for i in range(len(name) - 1)} or {name}
+
+
+def shown(name: str) -> str:
+    """A name from the text, cut to a length that a message can carry."""
+    return name if len(name) <= 80 else f"{name[:77]}…"

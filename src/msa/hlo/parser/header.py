@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from msa.hlo.module import Alias, ComputationLayout, Module
-from msa.hlo.parser.cursor import Cursor, nearest_name
+from msa.hlo.parser.cursor import Cursor, nearest_name, shown
 from msa.hlo.parser.shapes import ShapeReader
 from msa.hlo.parser.values import read_frontend, read_list, read_shape_index
 
@@ -49,14 +49,14 @@ def read_header(cursor: Cursor, types: ShapeReader, module: Module) -> bool:
         name = cursor.attribute_name()
         if name not in _ATTRIBUTES:
             cursor.fail(
-                f"unexpected attribute {name!r} of a module; permitted: "
+                f"unexpected attribute {shown(name)!r} of a module; permitted: "
                 + ", ".join(_ATTRIBUTES),
                 at=at,
                 expected=", ".join(_ATTRIBUTES),
                 nearest=nearest_name(name, _ATTRIBUTES),
             )
         if name in values:
-            cursor.fail(f"attribute {name!r} appears twice", at=at)
+            cursor.fail(f"attribute {shown(name)!r} appears twice", at=at)
         values[name] = _read_value(cursor, types, name)
     _store(module, values)
     module.stack_frames = _read_tables(cursor)

@@ -15,7 +15,7 @@ from msa.hlo.instruction import Instruction
 from msa.hlo.literal_text import read_literal
 from msa.hlo.naming import sanitize_name
 from msa.hlo.opcode import OPCODES, VARIADIC, OpcodeInfo
-from msa.hlo.parser.cursor import nearest_name
+from msa.hlo.parser.cursor import nearest_name, shown
 from msa.hlo.parser.recomputed import RECOMPUTED, recomputed_shape
 from msa.hlo.parser.state import ReaderState, Scope, Task
 from msa.hlo.parser.tail import Tail, read_tail
@@ -50,12 +50,13 @@ def check_name(state: ReaderState, scope: Scope, name: str, at: int) -> None:
     legal = sanitize_name(name)
     if legal != name:
         state.cursor.fail(
-            f"illegal instruction name: {name}; suggest renaming to: {legal}", at=at
+            f"illegal instruction name: {shown(name)}; suggest renaming to: {shown(legal)}",
+            at=at,
         )
     previous = scope.names.get(name)
     if previous is not None:
         state.cursor.fail(
-            f"instruction {name} was previously defined here: line {previous.line}",
+            f"instruction {shown(name)} was previously defined here: line {previous.line}",
             at=at,
         )
 
@@ -83,7 +84,7 @@ def read_right_side(state: ReaderState, scope: Scope, name: str, at: int) -> Tas
     if info is None:
         if not state.allow_unknown:
             cursor.fail(
-                f"Unknown opcode: {opcode}",
+                f"Unknown opcode: {shown(opcode)}",
                 at=opcode_at,
                 expected="an opcode",
                 nearest=nearest_name(opcode, OPCODES),
@@ -166,13 +167,15 @@ def _read_reference(state: ReaderState, scope: Scope) -> Instruction | None:
     if operand is None:
         if not scope.open:
             cursor.fail(
-                f"instruction does not exist: {name}",
+                f"instruction does not exist: {shown(name)}",
                 at=at,
                 expected="an instruction defined above",
                 nearest=nearest_name(name, scope.names),
             )
         if shape is None:
-            cursor.fail(f"operand {name} needs a shape: nothing defines it", at=at)
+            cursor.fail(
+                f"operand {shown(name)} needs a shape: nothing defines it", at=at
+            )
         operand = _open_parameter(state, scope, name, shape)
     for index in path:
         operand = _tuple_element(state, scope, operand, index, at)
@@ -234,7 +237,7 @@ def _read_nested(state: ReaderState, scope: Scope) -> Task:
     info = OPCODES.get(match[0])
     if info is None or not cursor.looking_at("("):
         cursor.fail(
-            f"instruction does not exist: {match[0]}",
+            f"instruction does not exist: {shown(match[0])}",
             at=opcode_at,
             expected="an instruction defined above",
             nearest=nearest_name(match[0], scope.names),

@@ -48,6 +48,7 @@ _NOT_FAST_WORDS: Final = (
     "add-dependency infeed outfeed scatter scan map conditional"
 )
 _NOT_FAST: Final = frozenset(_NOT_FAST_WORDS.split())
+_MAX_INDENT: Final = 200
 _RESERVED: Final = frozenset(PRIMITIVE_TYPES) | {"opaque_type"}
 
 
@@ -127,6 +128,8 @@ def read_lines(state: ReaderState, scope: Scope) -> None:
     instructions = computation.instructions
     match = _INSTRUCTION.match
     position = cursor.skip()
+    if not _starts_line(text, position):
+        return
     line = state.line_at(position)
     while True:
         found = match(text, position)
@@ -141,7 +144,8 @@ def read_lines(state: ReaderState, scope: Scope) -> None:
             break
         kind = row.kind
         extra = None
-        if kind == _ORDINARY or kind == _PAIRED:
+        operands: tuple[Instruction, ...] | None
+        if kind in (_ORDINARY, _PAIRED):
             if not operand_text:
                 operands = ()
             elif "[" in operand_text:
@@ -199,6 +203,17 @@ def read_lines(state: ReaderState, scope: Scope) -> None:
         position = found.end()
         line += 1
     cursor.position = position
+
+
+def _starts_line(text: str, position: int) -> bool:
+    """Whether only a modest indentation comes before on the line.
+
+    The pattern looks as far as the end of the line, so it is tried once per line.
+    """
+    start = text.rfind("\n", max(0, position - _MAX_INDENT), position) + 1
+    if not start and position > _MAX_INDENT:
+        return False
+    return start == position or text[start:position].isspace()
 
 
 def _operands(

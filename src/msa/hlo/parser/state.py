@@ -11,11 +11,15 @@ from typing import Any
 from msa.hlo.computation import Computation
 from msa.hlo.instruction import Instruction
 from msa.hlo.module import Module
-from msa.hlo.parser.cursor import MAX_DEPTH, Cursor, nearest_name
+from msa.hlo.parser.cursor import MAX_DEPTH, Cursor, nearest_name, shown
 from msa.hlo.parser.shapes import ShapeReader
 
 Task = Generator[Any, Any, Any]
 """A step of reading that may ask for another: run by `run`, never by recursion."""
+
+
+# One level of nested operands is two tasks, one of nested computations six.
+_MAX_TASKS = 6 * MAX_DEPTH
 
 
 def run(task: Task, cursor: Cursor) -> Any:
@@ -30,7 +34,7 @@ def run(task: Task, cursor: Cursor) -> Any:
             value = stop.value
             continue
         value = None
-        if len(stack) >= MAX_DEPTH:
+        if len(stack) >= _MAX_TASKS:
             cursor.fail("maximum recursion depth exceeded")
         stack.append(child)
     return value
@@ -144,7 +148,7 @@ class ReaderState:
         computation = self.computations.get(name)
         if computation is None:
             self.cursor.fail(
-                f"computation does not exist: {name}",
+                f"computation does not exist: {shown(name)}",
                 at=at,
                 expected="a computation defined above",
                 nearest=nearest_name(name, self.computations),

@@ -17,7 +17,7 @@ from msa.hlo.opcode import (
     AttributeSpec,
     OpcodeInfo,
 )
-from msa.hlo.parser.cursor import Cursor, nearest_name
+from msa.hlo.parser.cursor import Cursor, nearest_name, shown
 from msa.hlo.parser.state import ReaderState, Scope, Task
 from msa.hlo.parser.values import VALUE_READERS, read_list, read_string_or_json
 
@@ -83,7 +83,7 @@ def read_tail(
             if not state.allow_unknown:
                 allowed = [*info.attributes, *COMMON_ATTRIBUTES]
                 cursor.fail(
-                    f"unexpected attribute {name!r} of {info.name}; permitted: "
+                    f"unexpected attribute {shown(name)!r} of {info.name}; permitted: "
                     + ", ".join(allowed),
                     at=at,
                     expected=", ".join(allowed),
@@ -91,7 +91,7 @@ def read_tail(
                 )
             spec = _UNKNOWN
         if name in seen:
-            cursor.fail(f"attribute {name!r} appears twice", at=at)
+            cursor.fail(f"attribute {shown(name)!r} appears twice", at=at)
         seen.add(name)
         kind = spec.kind
         if kind == "calls" or kind == "calls_list":
@@ -183,7 +183,7 @@ def resolve_instruction(state: ReaderState, scope: Scope) -> Instruction:
     instruction = scope.names.get(name)
     if instruction is None:
         cursor.fail(
-            f"instruction does not exist: {name}",
+            f"instruction does not exist: {shown(name)}",
             at=at,
             expected="an instruction defined above",
             nearest=nearest_name(name, scope.names),

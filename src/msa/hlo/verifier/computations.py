@@ -174,7 +174,7 @@ def _check_control_edges(
                 report.instruction(
                     instruction, f"control predecessor {before.name} is elsewhere"
                 )
-            elif instruction not in before.control_successors:
+            elif not before.runs_before(instruction):
                 report.instruction(
                     instruction, f"is no control successor of {before.name}"
                 )
