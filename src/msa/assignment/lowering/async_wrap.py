@@ -10,7 +10,6 @@ from msa.assignment.lowering.state import create
 from msa.hlo.computation import Computation
 from msa.hlo.instruction import Instruction
 from msa.hlo.module import Module
-
 from msa.hlo.shape import Shape
 
 _STATE = Shape.array("s32", ())

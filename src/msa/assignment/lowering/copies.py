@@ -15,7 +15,6 @@ from msa.assignment.lowering.async_wrap import wrap_asynchronously
 from msa.assignment.lowering.state import LoweringState, Place, create
 from msa.errors import PlanError
 from msa.hlo.instruction import Instruction
-
 from msa.hlo.shape import Shape
 
 _CONTEXT = Shape.array("u32", ())

@@ -15,13 +15,41 @@ from msa.hlo.instruction import Instruction
 from msa.hlo.module import Module
 
 _KEPT: Final = frozenset(
-    "parameter copy-start copy-done send send-done recv recv-done infeed outfeed "
-    "all-reduce-start all-reduce-done all-gather-start all-gather-done "
-    "collective-permute-start collective-permute-done async-start async-update "
-    "async-done all-reduce all-gather all-to-all collective-permute "
-    "collective-broadcast reduce-scatter ragged-all-to-all rng "
-    "rng-get-and-update-state trace after-all add-dependency "
-    "set-dimension-size domain opt-barrier".split()
+    [
+        "parameter",
+        "copy-start",
+        "copy-done",
+        "send",
+        "send-done",
+        "recv",
+        "recv-done",
+        "infeed",
+        "outfeed",
+        "all-reduce-start",
+        "all-reduce-done",
+        "all-gather-start",
+        "all-gather-done",
+        "collective-permute-start",
+        "collective-permute-done",
+        "async-start",
+        "async-update",
+        "async-done",
+        "all-reduce",
+        "all-gather",
+        "all-to-all",
+        "collective-permute",
+        "collective-broadcast",
+        "reduce-scatter",
+        "ragged-all-to-all",
+        "rng",
+        "rng-get-and-update-state",
+        "trace",
+        "after-all",
+        "add-dependency",
+        "set-dimension-size",
+        "domain",
+        "opt-barrier",
+    ]
 )
 """Opcodes that may act on something else than their users."""
 
