@@ -13,6 +13,9 @@ from msa.heap.chunk import Chunk, align_up
 from msa.heap.free_space import Gap, best_fit, free_gaps
 from msa.heap.interval_tree import BufferIntervalTree
 from msa.heap.orders import Order, SortKey, sorted_intervals
+from msa.heap.slice_permutations import PermutationKind, SlicePermutations
+from msa.heap.sliced_finder import SlicedAllocationFinder
+from msa.heap.sliced_interval import SlicedBufferInterval
 
 
 class GlobalDecreasingSizeBestFitHeap:
@@ -77,9 +80,10 @@ class GlobalDecreasingSizeBestFitHeap:
 
     def share_with(self, buffer: int, share_with: int, size: int) -> None:
         """`buffer` becomes live at the offset that `share_with` will get."""
-        if self._open(buffer, size, need_allocation=False):
-            if share_with not in self.intervals:
-                raise InternalError(f"buffer {share_with} was never allocated")
+        if share_with not in self.intervals:
+            # The other one is empty and has no place of its own.
+            self.alloc(buffer, size)
+        elif self._open(buffer, size, need_allocation=False):
             self._colocations.setdefault(share_with, []).append(buffer)
 
     def _open(self, buffer: int, size: int, *, need_allocation: bool) -> bool:
@@ -178,6 +182,25 @@ class GlobalDecreasingSizeBestFitHeap:
             room = self.max_colocation_size(interval)
         gaps = free_gaps(used, size, self.alignment)
         return Chunk(best_fit(gaps, room, self.alignment, preferred_offset), size)
+
+    def find_chunk_candidates(
+        self,
+        sliced: SlicedBufferInterval,
+        preferred_offset: int = -1,
+        permutations: PermutationKind = "preferred",
+    ) -> list[Chunk]:
+        """Where the slices would go, by slice time; always succeeds."""
+        full = sliced.full
+        finder = SlicedAllocationFinder(
+            [self.free_gaps(interval) for interval in sliced.search_intervals()],
+            sliced.sizes,
+            max_colocation_size=self.max_colocation_size(full),
+            preferred_offset=preferred_offset,
+            alignment=self.alignment,
+            permutations=SlicePermutations.new(permutations, sliced.starts),
+        )
+        # The last chunk is what the largest colocation needs beyond the slices.
+        return finder.find()[:-1]
 
     def find_latest_end_with_free_chunk_at_preferred_offset(
         self, interval: BufferInterval, preferred_offset: int

@@ -14,10 +14,8 @@ from msa.heap.packing.search.state import PLACED, State
 #: How the next item is chosen:
 #:
 #: * `lowest`: the placeable item with the smallest lower bound;
-#: * `tight`: one at the bottom of the section with the least slack by failures;
-#: * `tight_full`: the same, sections with much left to place first;
-#: * `tight_low`: the same, low sections first.
-Branching = Literal["lowest", "tight", "tight_full", "tight_low"]
+#: * `tight`: one at the bottom of the section with little slack and much to place.
+Branching = Literal["lowest", "tight"]
 
 Weights = npt.NDArray[np.float64]
 
@@ -39,11 +37,20 @@ def placeable(core: Core, state: State) -> Ints:
 
 
 def choose(
-    core: Core, state: State, candidates: Ints, branching: Branching, weights: Weights
+    core: Core,
+    state: State,
+    candidates: Ints,
+    branching: Branching,
+    capacity: int,
+    weights: Weights,
 ) -> int:
-    """One of the candidates (not empty); ties are broken by `core.rank`."""
-    if branching != "lowest":
-        found = _in_tightest(core, state, candidates, branching, weights)
+    """One of the candidates (not empty); ties are broken by `core.rank`.
+
+    `weights` count, per section of the root, the failures that it caused; sections
+    that fail often count as tighter.
+    """
+    if branching == "tight":
+        found = _in_tightest(core, state, candidates, capacity, weights)
         if found >= 0:
             return found
     lower = state.lower[candidates]
@@ -52,18 +59,17 @@ def choose(
 
 
 def _in_tightest(
-    core: Core, state: State, candidates: Ints, branching: Branching, weights: Weights
+    core: Core, state: State, candidates: Ints, capacity: int, weights: Weights
 ) -> int:
-    """A candidate at the bottom of the tightest section, or -1."""
+    """A candidate at the bottom of the tightest section, or -1.
+
+    The square root of the slack was measured against the slack itself, constant
+    additions to it, and other powers: it solves the most instances.
+    """
     bottom = np.minimum.reduceat(state.lower[core.entry_item], core.section_start)
     slack = (state.room - bottom + 1).astype(np.float64)
-    score = slack / weights[core.section_ids]
-    if branching == "tight_full":
-        # Left to place: the capacity is the same everywhere, so -room orders it.
-        top_room = state.room[state.count > 0].max()
-        score /= top_room - state.room + 1.0
-    elif branching == "tight_low":
-        score *= bottom + 1.0 + 0.01 * bottom.max(initial=1, where=bottom < PLACED)
+    to_place = capacity - state.room + 1.0
+    score = np.sqrt(slack) / (weights[core.section_ids] * to_place)
     score[state.count == 0] = np.inf
     section = int(score.argmin())
     members = core.entry_item[core.entries_of(section, section + 1)]

@@ -109,7 +109,9 @@ class Dive:
         if not len(candidates):
             return False
         self.nodes += 1
-        item = choose(core, state, candidates, self._branching, self.weights)
+        item = choose(
+            core, state, candidates, self._branching, self._capacity, self.weights
+        )
         if core.fixed[item] < 0:
             frame.alternatives.append(_postponed(core, state, item))
         self.offsets[core.ids[item]] = state.place(core, item)

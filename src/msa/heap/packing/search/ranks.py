@@ -14,9 +14,6 @@ from msa.heap.packing.search.core import Core
 
 Floats = npt.NDArray[np.float64]
 
-#: Branchings of the random tries, in turn.
-_TURNS: tuple[Branching, ...] = ("lowest", "lowest", "tight", "tight_full")
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ItemFeatures:
@@ -103,9 +100,7 @@ def tries(core: Core, random: np.random.Generator) -> Iterator[tuple[Ints, Branc
     fixed = fixed_ranks(features)
     for rank in fixed:
         yield rank, "lowest"
-    for rank in fixed[:3]:
         yield rank, "tight"
-    turn = 0
     while True:
-        yield random_rank(features, random), _TURNS[turn % len(_TURNS)]
-        turn += 1
+        yield random_rank(features, random), "lowest"
+        yield random_rank(features, random), "tight"
