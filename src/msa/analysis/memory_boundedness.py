@@ -69,6 +69,7 @@ class CostModel:
         "_alternate_read",
         "_alternate_write",
         "_boundedness",
+        "_compute",
         "_copy_bandwidth",
         "_default",
         "_flops_rate",
@@ -116,6 +117,7 @@ class CostModel:
         self._scale = benefit_scaling != "NO_SCALE"
         self._window = single(pipeline_overhead_window_mib * 2**20)
         self._boundedness: dict[Position, float] = {}
+        self._compute: dict[Instruction, float] = {}
         self._trips: dict[Computation, float] = {}
         self._levels: dict[Computation, int] = {}
         self._while_levels: dict[Computation, int] = {}
@@ -179,6 +181,12 @@ class CostModel:
 
     def compute(self, instruction: Instruction) -> float:
         """Seconds of arithmetic."""
+        known = self._compute.get(instruction)
+        if known is None:
+            known = self._compute[instruction] = self._arithmetic(instruction)
+        return known
+
+    def _arithmetic(self, instruction: Instruction) -> float:
         if instruction.opcode in EXCLUDED:
             return 0.0
         properties = self.costs.properties(instruction)
