@@ -15,6 +15,7 @@ FLOORS = {
     "errors": 0,
     "units": 0,
     "target": 0,
+    "version": 0,
     "hlo": 1,
     "heap": 1,
     "analysis": 2,

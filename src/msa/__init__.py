@@ -36,6 +36,8 @@ from msa.errors import (
     UnsupportedError,
 )
 
+from msa.version import VERSION as __version__
+
 if TYPE_CHECKING:
     from msa.analysis import analyze as analyze
     from msa.analysis import schedule as schedule
@@ -52,8 +54,6 @@ if TYPE_CHECKING:
     from msa.report import sweep as sweep
     from msa.runtime import execute as execute
     from msa.target import Target as Target
-
-__version__ = "0.1.0"
 
 _LAZY = {
     "Module": "msa.hlo",

@@ -7,9 +7,9 @@ import json
 from importlib import resources
 from typing import Any, Final
 
-from msa import __version__
 from msa.report.capture import PlanCapture
 from msa.units import format_bytes, format_seconds
+from msa.version import VERSION
 
 _PLAN_BODY: Final = """\
 {cards}
@@ -58,7 +58,7 @@ def render_page(
     for mark, text in (
         ("@STYLE@", asset("page.css").rstrip()),
         ("@SCRIPT@", script.rstrip()),
-        ("@VERSION@", html.escape(__version__)),
+        ("@VERSION@", html.escape(VERSION)),
         ("@BODY@", body),
         ("@LEAD@", html.escape(lead)),
         ("@TITLE@", html.escape(title)),
