@@ -223,7 +223,9 @@ class SanitizerError(ExecutionError):
         self.size = size
         self.parties = parties
         where = f"step {step}, {instruction}" if instruction else ""
-        super().__init__(f"{kind}: {message}" if kind else message, where=where, hint=hint)
+        super().__init__(
+            f"{kind}: {message}" if kind else message, where=where, hint=hint
+        )
 
 
 class RuntimeMemoryError(MsaError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import importlib
 import re
 import sys
 import zlib
@@ -52,14 +53,9 @@ def _read(path: Path, name: str | None) -> str:
     try:
         if path.is_dir():
             path = pick_dump(path, name)
-        if path.suffix == ".pb":
-            raise UnsupportedError(
-                "serialized protos are not read directly",
-                subject=".pb",
-                where=str(path),
-                hint="convert it with msa.integrations.jax (extra 'jax'), or dump text",
-            )
         data = path.read_bytes()
+        if path.suffix == ".pb":
+            return _proto_text(data, path)
         if path.suffix == ".gz" or data[:2] == b"\x1f\x8b":
             data = gzip.decompress(data)
         return data.decode()
@@ -67,6 +63,47 @@ def _read(path: Path, name: str | None) -> str:
         raise FileFormatError(
             f"cannot be read: {error}", where=str(path), hint="is it HLO text?"
         ) from error
+
+
+def _proto_text(data: bytes, path: Path) -> str:
+    """HLO text of a serialized module, printed by jaxlib where it is installed."""
+    try:
+        jaxlib = importlib.import_module("jaxlib._hlo")
+    except ImportError:
+        raise UnsupportedError(
+            "serialized modules are read through jaxlib, which is not installed",
+            subject=".pb",
+            where=str(path),
+            hint="pip install 'msa[jax]', or dump text with --xla_dump_hlo_as_text",
+        ) from None
+    try:
+        module = jaxlib.HloModule.from_serialized_hlo_module_proto(_module_proto(data))
+        options = jaxlib.HloPrintOptions()
+        options.print_large_constants = True
+        return str(module.to_string(options))
+    except (ValueError, RuntimeError, TypeError) as error:
+        raise FileFormatError(
+            f"is no serialized HLO module: {error}", where=str(path)
+        ) from error
+
+
+def _module_proto(data: bytes) -> bytes:
+    """The module inside an `HloProto`, whose field 1 it is, or the data itself.
+
+    A module of its own starts with its name, field 1 too, which holds no message
+    that starts with a name.
+    """
+    if data[:1] != b"\n":
+        return data
+    size, shift, position = 0, 0, 1
+    while position < min(len(data), 11):
+        size |= (data[position] & 0x7F) << shift
+        shift += 7
+        position += 1
+        if data[position - 1] < 0x80:
+            break
+    inner = data[position : position + size]
+    return inner if inner[:1] == b"\n" and len(inner) == size else data
 
 
 def pick_dump(folder: Path, name: str | None = None) -> Path:

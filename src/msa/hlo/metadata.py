@@ -63,6 +63,39 @@ _NUMBERS: Final = frozenset(
     }
 )
 _EMPTY: Final = Metadata()
+_TEXTS: Final = (
+    "op_type op_name source_file deduplicated_name scheduling_name metadata_payload"
+)
+# Fields of older dumps are accepted too.
+_OLD: Final = (
+    "preserve_layout size_of_generated_code_in_bytes "
+    "size_of_memory_working_set_in_bytes"
+)
+METADATA_FIELDS: Final = tuple(Metadata.__slots__)
+_WELL_FORMED: Final = re.compile(
+    r"\s*+(?:(?:(?:"
+    + "|".join(_TEXTS.split())
+    + r')=(?:"(?:[^"\\]++|\\.)*+"|\{[^{}]*+\})|(?:'
+    + "|".join([*sorted(_NUMBERS, reverse=True), *_OLD.split()])
+    + r")=(?:-?[0-9]++|true|false)|profile_type=\{[0-9, ]*+\})(?:\s*+,?\s*+))*+",
+    re.DOTALL,
+)
+
+
+def is_metadata(text: str) -> bool:
+    """Whether text between braces is a list of known metadata fields.
+
+    >>> is_metadata('op_name="x" source_line=3'), is_metadata("bogus=1")
+    (True, False)
+    """
+    return _WELL_FORMED.fullmatch(text) is not None
+
+
+def first_unknown_field(text: str) -> str:
+    """The first field name that metadata does not have, or an empty string."""
+    bare = re.sub(r'"(?:[^"\\]++|\\.)*+"', "", text)
+    known = {*METADATA_FIELDS, *_OLD.split()}
+    return next((n for n in re.findall(r"(\w+)=", bare) if n not in known), "")
 
 
 @lru_cache(maxsize=4096)

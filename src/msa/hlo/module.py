@@ -61,6 +61,7 @@ class Module:
 
     __slots__ = (
         "_next_id",
+        "_notes",
         "_uniquer",
         "aliases",
         "attributes",
@@ -89,6 +90,8 @@ class Module:
         self.stack_frames = ""
         self._next_id = 0
         self._uniquer: NameUniquer | None = None
+        # What higher floors keep with a module (analyses); never copied or compared.
+        self._notes: dict[str, Any] = {}
 
     # -- reading -------------------------------------------------------------
 

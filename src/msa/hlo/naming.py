@@ -14,6 +14,31 @@ from msa.hlo.primitive import PRIMITIVE_TYPES
 _ILLEGAL: Final = re.compile(r"[^A-Za-z0-9_.\-]")
 _RESERVED: Final = frozenset(PRIMITIVE_TYPES) - {"tuple", "buffer"}
 
+KEYWORDS: Final = frozenset(
+    {
+        "ENTRY",
+        "FileLocations",
+        "FileNames",
+        "FunctionNames",
+        "HloModule",
+        "ROOT",
+        "StackFrames",
+        "false",
+        "inf",
+        "last_tile_dim_replicate",
+        "manual",
+        "maximal",
+        "nan",
+        "replicated",
+        "shard_as",
+        "shard_like",
+        "true",
+        "unknown",
+        "unreduced",
+    }
+)
+"""Words that are names in text only behind a `%` or before a colon."""
+
 
 def sanitize_name(name: str) -> str:
     """The nearest legal instruction or computation name.

@@ -23,6 +23,7 @@ from msa.hlo.computation import Computation
 from msa.hlo.instruction import Instruction
 from msa.hlo.literal import Literal
 from msa.hlo.module import ComputationLayout, Module
+from msa.hlo.naming import KEYWORDS
 from msa.hlo.orders import printed_computations, printed_order
 from msa.hlo.print_options import CANONICAL_OPTIONS, DEFAULT_OPTIONS, PrintOptions
 
@@ -263,7 +264,7 @@ class _Printer:
                 written = f"{root.opcode}-{_ASYNC[opcode]}"
                 source = root
         name = names.get(instruction) or instruction.name
-        parts = [f"{self.sigil}{name} = "]
+        parts = [f"{self._named(name)} = "]
         if options.result_shapes:
             parts.append(f"{self._shape(instruction)} ")
         parts.append(f"{written}({self._operands(instruction, names)})")
@@ -300,7 +301,12 @@ class _Printer:
             while operand in self._compacted([operand]):
                 path = f"#{operand.tuple_index}{path}"
                 operand = operand.operands[0]
-        return self.sigil + (names.get(operand) or operand.name) + path
+        return self._named(names.get(operand) or operand.name) + path
+
+    def _named(self, name: str) -> str:
+        if not self.sigil and name in KEYWORDS:
+            return "%" + name
+        return self.sigil + name
 
     def _literal(self, literal: Literal) -> str:
         if self.options.canonical_names:
@@ -338,7 +344,7 @@ class _Printer:
             found.append(late)
         if options.control_dependencies and instruction.control_predecessors:
             before = ", ".join(
-                self.sigil + (names.get(p) or p.name)
+                self._named(names.get(p) or p.name)
                 for p in instruction.control_predecessors
             )
             found.append(f"control-predecessors={{{before}}}")

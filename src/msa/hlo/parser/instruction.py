@@ -13,7 +13,7 @@ from typing import Any, Final
 from msa.errors import HloError
 from msa.hlo.instruction import Instruction
 from msa.hlo.literal_text import read_literal
-from msa.hlo.naming import sanitize_name
+from msa.hlo.naming import KEYWORDS, sanitize_name
 from msa.hlo.opcode import OPCODES, VARIADIC, OpcodeInfo
 from msa.hlo.parser.cursor import nearest_name, shown
 from msa.hlo.parser.recomputed import RECOMPUTED, recomputed_shape
@@ -47,6 +47,15 @@ def read_instruction(state: ReaderState, scope: Scope) -> Task:
 
 def check_name(state: ReaderState, scope: Scope, name: str, at: int) -> None:
     """Refuse illegal names and names that the computation has already."""
+    text = state.cursor.text
+    if (
+        name in KEYWORDS
+        and text[at] != "%"
+        and not text.startswith(":", at + len(name))
+    ):
+        state.cursor.fail(
+            f"expects a name, got the keyword {name}", at=at, hint=f"%{name}"
+        )
     legal = sanitize_name(name)
     if legal != name:
         state.cursor.fail(
@@ -54,7 +63,9 @@ def check_name(state: ReaderState, scope: Scope, name: str, at: int) -> None:
             at=at,
         )
     previous = scope.names.get(name)
-    if previous is not None:
+    if previous is not None and previous in scope.made_up:
+        scope.rename(previous)
+    elif previous is not None:
         state.cursor.fail(
             f"instruction {shown(name)} was previously defined here: line {previous.line}",
             at=at,
@@ -206,6 +217,7 @@ def _tuple_element(
             MappingProxyType({"index": index}),
         )
         add_to_scope(state, scope, known, at)
+        scope.made_up.add(known)
         scope.paths[operand, index] = known
     return known
 
@@ -257,7 +269,9 @@ def _read_nested(state: ReaderState, scope: Scope) -> Task:
         )
     name = scope.unique_name(f"{info.name}.anon")
     tail = Tail(MappingProxyType(extra))
-    return make_instruction(state, scope, info, name, shape, operands, tail, at)
+    made = make_instruction(state, scope, info, name, shape, operands, tail, at)
+    scope.made_up.add(made)
+    return made
 
 
 # -- making ------------------------------------------------------------------------

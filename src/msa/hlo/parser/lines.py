@@ -17,6 +17,8 @@ from msa.errors import HloParseError
 from msa.hlo.computation import Computation
 from msa.hlo.instruction import NO_ATTRIBUTES, Instruction
 from msa.hlo.literal_text import read_literal
+from msa.hlo.metadata import is_metadata
+from msa.hlo.naming import KEYWORDS
 from msa.hlo.opcode import OPCODES, VARIADIC, OpcodeInfo
 from msa.hlo.parser.cursor import Cursor
 from msa.hlo.parser.state import ReaderState, Scope, run
@@ -49,7 +51,7 @@ _NOT_FAST_WORDS: Final = (
 )
 _NOT_FAST: Final = frozenset(_NOT_FAST_WORDS.split())
 _MAX_INDENT: Final = 200
-_RESERVED: Final = frozenset(PRIMITIVE_TYPES) | {"opaque_type"}
+_RESERVED: Final = KEYWORDS | frozenset(PRIMITIVE_TYPES)
 
 
 _ORDINARY, _PARAMETER, _CONSTANT, _PAIRED = range(4)
@@ -324,13 +326,17 @@ def _tail(
         if place == 0 or (place > 0 and rest[place - 2 : place] == ", "):
             head = rest[: place - 2] if place else ""
             config = rest[place + 15 :]
+    if metadata is not None and metadata not in state.metadata:
+        sure = sure and is_metadata(metadata)
+        if sure:
+            state.metadata.add(metadata)
     if config is not None and config not in state.configs:
         try:
             sure = sure and Cursor(config).balanced() == config
         except HloParseError:
             sure = False
         if sure:
-            state.configs[config] = config
+            state.configs.add(config)
     if sure:
         calls = _CALLS.findall(head) if row.called else None
         bare = _CALLS.sub("", head).removeprefix(", ") if calls else head

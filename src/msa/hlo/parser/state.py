@@ -57,16 +57,26 @@ class Scope:
         computation: instructions read so far.
         names: instructions by name.
         paths: get-tuple-elements made for compact paths such as `x#1#0`.
+        made_up: instructions whose names the text does not state.
         explicit_root: whether `ROOT` was seen.
         open: whether unknown operands become parameters (single instructions).
     """
 
-    __slots__ = ("_counters", "computation", "explicit_root", "names", "open", "paths")
+    __slots__ = (
+        "_counters",
+        "computation",
+        "explicit_root",
+        "made_up",
+        "names",
+        "open",
+        "paths",
+    )
 
     def __init__(self, computation: Computation, *, open_: bool = False) -> None:
         self.computation = computation
         self.names: dict[str, Instruction] = {}
         self.paths: dict[tuple[Instruction, int], Instruction] = {}
+        self.made_up: set[Instruction] = set()
         self.explicit_root = False
         self.open = open_
         self._counters: dict[str, int] = {}
@@ -74,6 +84,13 @@ class Scope:
     def unique_name(self, base: str) -> str:
         """`base`, or `base.N` with the first free N from 1; amortised O(1)."""
         return _unique(base, self.names, self._counters)
+
+    def rename(self, instruction: Instruction) -> None:
+        """Give a made-up name away to an instruction that the text names so."""
+        name = instruction.name
+        instruction.name = self.unique_name(name)
+        del self.names[name]
+        self.names[instruction.name] = instruction
 
 
 class ReaderState:
@@ -87,6 +104,7 @@ class ReaderState:
         places: position of each computation's name in the text.
         allow_unknown: keep unknown opcodes and attributes verbatim.
         configs: backend configs seen, known to be one balanced dict.
+        metadata: metadata seen, known to be well-formed.
     """
 
     __slots__ = (
@@ -98,6 +116,7 @@ class ReaderState:
         "computations",
         "configs",
         "cursor",
+        "metadata",
         "module",
         "places",
         "tails",
@@ -113,7 +132,8 @@ class ReaderState:
         self.allow_unknown = allow_unknown
         self.async_starts: dict[Computation, Instruction] = {}
         self.tails: dict[str, Any] = {}
-        self.configs: dict[str, str] = {}
+        self.configs: set[str] = set()
+        self.metadata: set[str] = set()
         self._counters: dict[str, int] = {}
         self._line = 1
         self._line_position = 0

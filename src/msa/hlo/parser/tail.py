@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from msa.hlo.computation import Computation
 from msa.hlo.instruction import NO_ATTRIBUTES, Instruction
+from msa.hlo.metadata import METADATA_FIELDS, first_unknown_field, is_metadata
 from msa.hlo.opcode import (
     COMMON_ATTRIBUTES,
     ONE_DIMENSION,
@@ -97,7 +98,7 @@ def read_tail(
         if kind == "calls" or kind == "calls_list":
             called[name] = yield _read_called(state, kind == "calls_list")
         elif kind == "metadata":
-            tail.metadata = cursor.balanced()[1:-1].strip()
+            tail.metadata = _read_metadata(cursor)
         elif kind == "config":
             tail.backend_config = read_string_or_json(cursor)
         elif kind == "instructions":
@@ -129,6 +130,23 @@ def read_tail(
         tail.attributes = MappingProxyType(values)
     tail.called = called
     return tail
+
+
+def _read_metadata(cursor: Cursor) -> str:
+    start = cursor.skip()
+    text = cursor.balanced()[1:-1].strip()
+    if is_metadata(text):
+        return text
+    unknown = first_unknown_field(text)
+    if not unknown:
+        cursor.fail("malformed metadata", at=start, expected="field=value …")
+    return cursor.fail(
+        f"unexpected metadata field {shown(unknown)!r}; permitted: "
+        + ", ".join(METADATA_FIELDS),
+        at=start,
+        expected=", ".join(METADATA_FIELDS),
+        nearest=nearest_name(unknown, METADATA_FIELDS),
+    )
 
 
 def _check_one_dimension(cursor: Cursor, dimensions: tuple[int, ...], at: int) -> None:
