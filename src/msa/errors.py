@@ -183,7 +183,28 @@ class PackingError(MsaError):
 
 
 class PlanError(MsaError):
-    """A plan breaks a rule: overlap, missing copy, read from the wrong place."""
+    """A plan breaks a rule: overlap, missing copy, read from the wrong place.
+
+    Attributes:
+        rule: short name of the rule that is broken first, or an empty string.
+        numbers: the figures behind the message (steps, offsets, bytes …), by name.
+        violations: every broken rule as text, the first one included.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        rule: str = "",
+        numbers: dict[str, int] | None = None,
+        violations: list[str] | None = None,
+        where: str = "",
+        hint: str = "",
+    ) -> None:
+        self.rule = rule
+        self.numbers = dict(numbers or {})
+        self.violations = list(violations or [message])
+        super().__init__(message, where=where, hint=hint)
 
 
 class ExecutionError(MsaError):

@@ -162,3 +162,11 @@ def _unpack(data: Array, bits: int, count: int) -> Array:
     mask = np.uint8((1 << bits) - 1)
     columns = [(data >> np.uint8(bits * i)) & mask for i in range(per)]
     return np.stack(columns, axis=1).reshape(-1)[:count]
+
+
+def coded_view(shape: Shape, data: Array) -> Array | None:
+    """A writable view of bytes as bit patterns in logical order; None if packed."""
+    bits = shape.layout.element_size_in_bits if shape.layout else 0
+    if bits and bits < 8:
+        return None
+    return logical(shape, data.view(code_dtype(shape.element_type)))

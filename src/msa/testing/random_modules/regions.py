@@ -203,8 +203,9 @@ def conditional(scope: Scope) -> None:
     made = scope.emit(
         "conditional", shape, [selector, *operands], NO_ATTRIBUTES, branches
     )
+    born = scope.place - 1
     for number in range(len(results)):
-        scope.define(element(scope, made, number))
+        scope.define(element(scope, made, number), born)
 
 
 def _selector(scope: Scope, *, pred: bool, count: int) -> Instruction:
@@ -261,5 +262,6 @@ def call(scope: Scope) -> None:
     reads = [scope.read(v) for v in arguments]
     shape = Shape.tuple_of(*results)
     made = scope.emit("call", shape, reads, NO_ATTRIBUTES, [callee])
+    born = scope.place - 1
     for number in range(len(results)):
-        scope.define(element(scope, made, number))
+        scope.define(element(scope, made, number), born)

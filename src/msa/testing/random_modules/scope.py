@@ -119,9 +119,13 @@ class Scope:
         shape = Shape.array(kind)
         return self.emit("constant", shape, (), {"literal": Literal(shape, str(value))})
 
-    def define(self, instruction: Instruction) -> Variable:
-        """Record a result that has storage of its own."""
-        storage = Storage(Lineage(self.place - 1))
+    def define(self, instruction: Instruction, born: int | None = None) -> Variable:
+        """Record a result that has storage of its own.
+
+        `born` is the place of the instruction that writes it, if that is an earlier
+        one (whose tuple this is an element of).
+        """
+        storage = Storage(Lineage(self.place - 1 if born is None else born))
         return self.record(instruction, storage)
 
     def record(self, instruction: Instruction, storage: Storage) -> Variable:

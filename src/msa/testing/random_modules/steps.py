@@ -271,8 +271,9 @@ def multi_output_fusion(scope: Scope) -> None:
     callee = scope.shop.finish(inner, root, scheduled=False)
     reads = [scope.read(x) for x in operands]
     made = scope.emit("fusion", shape, reads, {"kind": "kLoop"}, [callee])
+    born = scope.place - 1
     for number in range(2 if scope.random.random() < 0.8 else 1):
-        scope.define(element(scope, made, number))
+        scope.define(element(scope, made, number), born)
 
 
 def element(scope: Scope, whole: Instruction, index: int) -> Instruction:

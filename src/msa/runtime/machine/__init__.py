@@ -1,0 +1,1 @@
+"""The simulated machine: memories, copy engine, sanitizer."""

@@ -1,0 +1,147 @@
+"""What lies where: blocks of memory, the values in them, references to values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sortedcontainers import SortedDict
+
+from msa.hlo.shape import Shape
+from msa.runtime.machine.memory import POISON, FixedMemory, GrowingMemory, Memory
+
+if TYPE_CHECKING:
+    from msa.runtime.evaluator.elements import Array
+
+
+class Extent:
+    """One value while it occupies its bytes.
+
+    Attributes:
+        name: the position that defined it.
+        address, size: its bytes.
+        step: when it was defined.
+        overwritten_by: who wrote over it first, or an empty string.
+    """
+
+    __slots__ = ("address", "name", "overwritten_by", "size", "step")
+
+    def __init__(self, name: str, address: int, size: int, step: int) -> None:
+        self.name = name
+        self.address = address
+        self.size = size
+        self.step = step
+        self.overwritten_by = ""
+
+    @property
+    def end(self) -> int:
+        """One past the last byte."""
+        return self.address + self.size
+
+    def overlaps(self, address: int, size: int) -> bool:
+        """Whether it shares a byte with a range."""
+        return self.address < address + size and address < self.end
+
+
+class Block:
+    """A buffer: bytes that the values of one storage set take in turn.
+
+    Attributes:
+        memory: where it is.
+        address, size: its bytes.
+        extent: the value in it, or None.
+        read_only: owner that forbids writing (`parameter`, `constant`), or empty.
+    """
+
+    __slots__ = ("address", "extent", "memory", "read_only", "size")
+
+    def __init__(self, memory: Memory, address: int, size: int) -> None:
+        self.memory = memory
+        self.address = address
+        self.size = size
+        self.extent: Extent | None = None
+        self.read_only = ""
+
+    def bytes(self) -> Array:
+        """The bytes, for reading and writing."""
+        return self.memory.view(self.address, self.size)
+
+
+class OwnedBlock(Block):
+    """A block that gives its bytes back when nothing refers to it any more."""
+
+    __slots__ = ("__weakref__",)
+
+    def __del__(self) -> None:
+        if isinstance(self.memory, GrowingMemory):
+            self.bytes()[:] = POISON
+            self.memory.release(self.address, self.size)
+
+
+class Occupancy:
+    """Which values occupy a memory whose addresses the plan decides.
+
+    Invariant: the extents in the table do not overlap.
+    """
+
+    __slots__ = ("_table", "memory")
+
+    def __init__(self, memory: FixedMemory) -> None:
+        self.memory = memory
+        self._table: SortedDict[int, Extent] = SortedDict()
+
+    def overlapping(self, address: int, size: int) -> list[Extent]:
+        """Extents that share a byte with a range; O(log n + found)."""
+        table = self._table
+        found = []
+        place = table.bisect_left(address)
+        if place > 0:
+            before: Extent = table.peekitem(place - 1)[1]
+            if before.overlaps(address, size):
+                found.append(before)
+        keys = table.irange(address, address + size, inclusive=(True, False))
+        found.extend(table[key] for key in keys)
+        return found
+
+    def claim(self, extent: Extent) -> None:
+        """Enter a value; those it writes over are marked and leave."""
+        for other in self.overlapping(extent.address, max(1, extent.size)):
+            other.overwritten_by = extent.name
+            del self._table[other.address]
+        self._table[extent.address] = extent
+
+    def release(self, extent: Extent) -> None:
+        """A value nobody refers to leaves; its bytes become poison."""
+        if self._table.get(extent.address) is extent:
+            del self._table[extent.address]
+            self.memory.view(extent.address, extent.size)[:] = POISON
+
+
+class Life:
+    """The right to read one value; all references to it share this object.
+
+    When the last reference goes, the value's bytes are given up: that happens at
+    once, because references hold no cycles.
+    """
+
+    __slots__ = ("block", "extent", "occupancy")
+
+    def __init__(
+        self, block: Block, extent: Extent, occupancy: Occupancy | None
+    ) -> None:
+        self.block = block
+        self.extent = extent
+        self.occupancy = occupancy
+
+    def __del__(self) -> None:
+        if self.occupancy is not None:
+            self.occupancy.release(self.extent)
+
+
+class Reference:
+    """An array in memory: which value, and the shape under which it is read."""
+
+    __slots__ = ("life", "shape")
+
+    def __init__(self, life: Life, shape: Shape) -> None:
+        self.life = life
+        self.shape = shape

@@ -1,0 +1,184 @@
+"""The simulated machine: modules executed on byte-addressed memories."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from msa.errors import ExecutionError
+from msa.hlo.module import Module
+from msa.hlo.shape import Shape, ShapeIndex
+from msa.runtime.evaluator.collectives import Topology
+from msa.runtime.evaluator.context import Context, CustomCall, ElidedConstant
+from msa.runtime.evaluator.execute import coerce_arguments, drive
+from msa.runtime.evaluator.interpreter import Run
+from msa.runtime.evaluator.values import Value, map_leaves
+from msa.runtime.machine.device import Device
+from msa.runtime.machine.in_place import in_place_pairs
+from msa.runtime.machine.placement import Chunks, Placement
+from msa.runtime.machine.storage_sets import PairsOf, position_text
+from msa.runtime.machine.transfers import TIMINGS
+
+if TYPE_CHECKING:
+    from msa.target import Target
+
+DEFAULT_LIMIT: Final = 8 << 30
+"""Bytes of simulated default memory unless stated otherwise."""
+
+
+class Machine:
+    """A machine with a default and an alternate memory, and a copy engine.
+
+    Args:
+        target: its alternate memory's size is taken from here.
+        seed: decides copy timings and everything else left open.
+        timing: `eager`, `late` or `random` for all copies; None draws one of the
+            three for each copy.
+        default_limit: bytes of default memory that may be simulated.
+        in_place: the rule which results share storage with which operands; tests
+            replace it to force bad plans.
+
+    Every array lives at an address: in the alternate memory where the plan says,
+    elsewhere where the machine finds room, one buffer for all positions that must
+    share storage. In-place operations overwrite their operand. A copy lands in
+    pieces between its start and its done, and reads its source when it lands.
+
+    >>> import msa
+    >>> module = msa.parse('''
+    ... HloModule m, is_scheduled=true
+    ... ENTRY e { x = s32[2] parameter(0)
+    ...   ROOT y = s32[2] add(x, x) }''')
+    >>> machine = Machine(msa.Target.preset("tpu_v5e"), seed=1)
+    >>> machine.run(module, [[1, 2]]).tolist()
+    [2, 4]
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        *,
+        seed: int = 0,
+        timing: str | None = None,
+        default_limit: int = DEFAULT_LIMIT,
+        in_place: PairsOf = in_place_pairs,
+    ) -> None:
+        if timing is not None and timing not in TIMINGS:
+            raise ExecutionError(
+                f"unknown timing {timing!r}", hint=f"one of {', '.join(TIMINGS)}"
+            )
+        self.target = target
+        self.seed = seed
+        self.timing = timing
+        self.default_limit = default_limit
+        self.in_place = in_place
+
+    def run(
+        self,
+        module: Module,
+        inputs: Sequence[Any],
+        *,
+        chunks: Chunks | None = None,
+        scratch: Mapping[str, tuple[int, int]] | None = None,
+        per_device: bool = False,
+        custom_calls: Mapping[str, CustomCall] | None = None,
+        elided: ElidedConstant | None = None,
+    ) -> Any:
+        """Execute a scheduled module; the arguments are those of `msa.execute`.
+
+        Args:
+            module: a scheduled module, lowered or not.
+            inputs: one value per entry parameter (per device with `per_device`).
+            chunks: `name{index}` of defining positions -> (offset, size) in the
+                alternate memory, as `Assignment.chunks`; without it the machine
+                finds those addresses itself.
+            scratch: instruction name -> (offset, size) that it may write to while
+                it runs.
+            per_device: as in `msa.execute`.
+            custom_calls: as in `msa.execute`.
+            elided: as in `msa.execute`.
+
+        Raises:
+            SanitizerError: an illegal access, with step, instruction, addresses and
+                the two values involved.
+            ExecutionError: the module is not scheduled, or cannot be run.
+            UnsupportedError: an opcode that cannot be executed.
+        """
+        if not module.is_scheduled:
+            raise ExecutionError(
+                f"{module.name} has no schedule", hint="msa.schedule(module) makes one"
+            )
+        placement = Placement(
+            module, chunks, self.target.alternate_memory_bytes, self.in_place
+        )
+        topology = Topology(module.replica_count, module.num_partitions)
+        count = topology.devices
+        given = list(inputs) if per_device else [inputs] * count
+        if len(given) != count:
+            raise ExecutionError(
+                f"{module.name} runs on {count} devices, inputs were given for "
+                f"{len(given)}",
+                where=module.name,
+            )
+        devices: list[Device] = []
+        runs: list[Run] = []
+        for number, arguments in enumerate(given):
+            context = Context(number, topology.partitions, custom_calls or {}, elided)
+            device = Device(
+                context,
+                placement,
+                alternate_bytes=self.target.alternate_memory_bytes,
+                default_limit=self.default_limit // count,
+                chance=random.Random(self.seed * 1000003 + number),
+                timing=self.timing,
+                scratch=scratch or {},
+            )
+            devices.append(device)
+            values = _place_arguments(
+                device, module, coerce_arguments(module, arguments)
+            )
+            runs.append(device.run(module.entry, values))
+            del values
+        results = drive(runs, topology)
+        with np.errstate(all="ignore"):
+            outputs = [
+                device.contents(result)
+                for device, result in zip(devices, results, strict=True)
+            ]
+        return outputs if per_device else outputs[0]
+
+
+def _place_arguments(
+    device: Device, module: Module, arguments: Sequence[Value]
+) -> list[Value]:
+    """Inputs written to memory; those that no output may take over are read-only."""
+    donated = {(a.parameter_number, a.parameter_index) for a in module.aliases}
+    values = []
+    for number, (parameter, argument) in enumerate(
+        zip(module.entry.parameters, arguments, strict=True)
+    ):
+        roots = dict(device.placement.leaf_sets(parameter))
+
+        def leaf(
+            index: ShapeIndex,
+            shape: Shape,
+            parameter: Any = parameter,
+            argument: Any = argument,
+            roots: dict[ShapeIndex, int] = roots,
+            number: int = number,
+        ) -> Value:
+            if not shape.is_array:
+                return None
+            item = argument
+            for i in index:
+                item = item[i]
+            name = position_text(parameter, index)
+            reference = device.store(roots[index], shape, name, item, None)
+            if (number, index) not in donated:
+                reference.life.block.read_only = "parameter"
+            return reference
+
+        values.append(map_leaves(parameter.shape, leaf))
+    return values

@@ -1,0 +1,144 @@
+"""Addresses: planned ones in the alternate memory, found ones elsewhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from msa.errors import ExecutionError, SanitizerError
+from msa.hlo.instruction import Instruction
+from msa.hlo.module import Module
+from msa.hlo.shape import ShapeIndex
+from msa.runtime.machine.in_place import in_place_pairs
+from msa.runtime.machine.memory import ALTERNATE
+from msa.runtime.machine.storage_sets import (
+    PairsOf,
+    StorageSets,
+    leaf_indices,
+    position_text,
+)
+
+Chunks = Mapping[str, tuple[int, int]]
+"""`name{index}` of a defining position -> (offset, size) in the alternate memory."""
+
+_KEY: Final = re.compile(r"(.*)\{([0-9,]*)\}\Z", re.DOTALL)
+
+
+class Placement:
+    """Storage sets of a module with their spaces, sizes and planned addresses.
+
+    Args:
+        module: what will run.
+        chunks: planned places, or None to let the machine find all addresses.
+        alternate_bytes: capacity of the alternate memory.
+        pairs: the in-place rule.
+
+    Raises:
+        SanitizerError: positions that share storage were given different places, or
+            a place is too small or outside the memory.
+    """
+
+    __slots__ = ("leaves", "locals", "planned", "sets", "sizes", "spaces")
+
+    def __init__(
+        self,
+        module: Module,
+        chunks: Chunks | None,
+        alternate_bytes: int,
+        pairs: PairsOf = in_place_pairs,
+    ) -> None:
+        self.sets = StorageSets(module, pairs)
+        self.spaces = self.sets.spaces()
+        self.sizes: dict[int, int] = {}
+        self.leaves: dict[Instruction, list[tuple[ShapeIndex, int]]] = {}
+        self.locals: dict[object, set[int]] = {}
+        for (instruction, index), root in self.sets.locations():
+            size = instruction.shape.subshape(index).byte_size()
+            if size > self.sizes.get(root, -1):
+                self.sizes[root] = size
+            if self.sets.callers.get(instruction.computation, 0) > 1:
+                self.locals.setdefault(instruction.computation, set()).add(root)
+        self.planned: dict[int, tuple[int, int]] = {}
+        if chunks is not None:
+            self._plan(module, chunks, alternate_bytes)
+
+    def leaf_sets(self, instruction: Instruction) -> list[tuple[ShapeIndex, int]]:
+        """Leaf indices of an instruction with their sets."""
+        found = self.leaves.get(instruction)
+        if found is None:
+            found = [
+                (index, self.sets.set_of(instruction, index))
+                for index in leaf_indices(instruction)
+            ]
+            self.leaves[instruction] = found
+        return found
+
+    def _plan(self, module: Module, chunks: Chunks, capacity: int) -> None:
+        named = {i.name: i for c in module.computations for i in c.instructions}
+        stated: dict[int, str] = {}
+        for key, (offset, size) in chunks.items():
+            match = _KEY.match(key)
+            instruction = named.get(match[1]) if match else None
+            if match is None or instruction is None:
+                raise ExecutionError(f"the plan places {key!r}, which does not exist")
+            index = tuple(int(i) for i in match[2].split(",") if i)
+            if index not in leaf_indices(instruction):
+                raise ExecutionError(f"the plan places {key!r}, which is not an array")
+            root = self.sets.set_of(instruction, index)
+            if self.spaces[root] != ALTERNATE:
+                raise SanitizerError(
+                    f"{key} has a place in the alternate memory but is in space "
+                    f"{self.spaces[root]}",
+                    kind="split storage",
+                    address=offset,
+                    size=size,
+                    parties=(key,),
+                )
+            known = self.planned.get(root)
+            if known is not None and known[0] != offset:
+                raise SanitizerError(
+                    f"{stated[root]} at {known[0]} and {key} at {offset} must share "
+                    "storage",
+                    kind="split storage",
+                    space=ALTERNATE,
+                    address=offset,
+                    size=size,
+                    parties=(stated[root], key),
+                )
+            if size < self.sizes[root]:
+                raise SanitizerError(
+                    f"{key} needs {self.sizes[root]} bytes, its place has {size}",
+                    kind="out of bounds",
+                    space=ALTERNATE,
+                    address=offset,
+                    size=size,
+                    parties=(key,),
+                )
+            if offset < 0 or offset + size > capacity:
+                raise SanitizerError(
+                    f"{key} at [{offset}, {offset + size}) lies outside the "
+                    f"{capacity} bytes of the alternate memory",
+                    kind="out of bounds",
+                    space=ALTERNATE,
+                    address=offset,
+                    size=size,
+                    parties=(key,),
+                )
+            self.planned[root] = (offset, size)
+            stated[root] = key
+        for root, space in self.spaces.items():
+            if space == ALTERNATE and root not in self.planned:
+                raise SanitizerError(
+                    f"{self._any_position(root)} is in the alternate memory without "
+                    "an address",
+                    kind="no address",
+                    space=ALTERNATE,
+                    parties=(self._any_position(root),),
+                )
+
+    def _any_position(self, root: int) -> str:
+        for (instruction, index), number in self.sets.locations():
+            if number == root:
+                return position_text(instruction, index)
+        return "?"
