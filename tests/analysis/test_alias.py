@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from analysis import flow_modules as modules
-from analysis.test_in_place import CHAINED_DUS, DUS_FUSION, MULTI_OUTPUT
 
 import msa
+from analysis import flow_modules as modules
+from analysis.test_in_place import CHAINED_DUS, DUS_FUSION, MULTI_OUTPUT
 from msa.analysis import AliasAnalysis
 from msa.errors import HloError
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from analysis import flow_modules as modules
 
 import msa
+from analysis import flow_modules as modules
 from msa.analysis import DataflowAnalysis
 from msa.errors import HloError
 
@@ -176,7 +176,14 @@ COUNTS = [
         },
     ),
     ("3-send", modules.SEND, {}, 6, (), {"send{0}": ["p{}"]}),
-    ("3-recv", modules.RECV, {}, 7, (), {"done{0}": ["recv{0}"], "data{}": ["recv{0}"]}),
+    (
+        "3-recv",
+        modules.RECV,
+        {},
+        7,
+        (),
+        {"done{0}": ["recv{0}"], "data{}": ["recv{0}"]},
+    ),
     ("3-set-dimension-size", modules.SET_SIZE, {}, 3, (), {"s{}": ["s{}"]}),
     (
         "3-identity-conditional",
@@ -202,7 +209,14 @@ COUNTS = [
         ("cond{}",),
         {"yp{}": ["t{}"], "np{1}": ["c2{}"]},
     ),
-    ("3-tuple-conditional-sets", modules.TUPLE_CONDITIONAL, {"ssa_form": False}, 6, (), {}),
+    (
+        "3-tuple-conditional-sets",
+        modules.TUPLE_CONDITIONAL,
+        {"ssa_form": False},
+        6,
+        (),
+        {},
+    ),
     (
         "3-nested-conditionals",
         modules.NESTED_CONDITIONALS,
@@ -263,7 +277,12 @@ COUNTS = [
         {},
         12,
         ("bp{}", "cp{}", "while{}", "bp{1}", "cp{1}", "while{1}"),
-        {"while{0}": ["c1{}"], "bp{0}": ["c1{}"], "cp{0}": ["c1{}"], "bp{1}": ["bp{1}"]},
+        {
+            "while{0}": ["c1{}"],
+            "bp{0}": ["c1{}"],
+            "cp{0}": ["c1{}"],
+            "bp{1}": ["bp{1}"],
+        },
     ),
     (
         "3-while-sets",
@@ -388,7 +407,11 @@ USES = [
         modules.IDENTITIES,
         {"c1{}": ["cond:1{}"], "c2{}": ["cond:2{}"]},
     ),
-    ("3-all-reduce-one", modules.ALL_REDUCE, {"p0{}": ["start:0{}"], "start{}": ["done:0{}"]}),
+    (
+        "3-all-reduce-one",
+        modules.ALL_REDUCE,
+        {"p0{}": ["start:0{}"], "start{}": ["done:0{}"]},
+    ),
     ("3-permute-two", modules.PERMUTE_TWO, {"p0{}": ["start:0{}", "done:0{0,0}"]}),
     ("3-all-gather-two", modules.GATHER_TWO, {"p0{}": ["start:0{}", "done:0{0,0}"]}),
     ("3-copy-start", modules.COPY_START, {"c{}": ["start:0{}", "done:0{1}"]}),
@@ -435,12 +458,18 @@ LIVE_OUT = [
         {"while{}", "while{0}", "while{1}"},
     ),
     ("3-select", modules.SELECT, {"select{}"}),
-    ("3-nested-while", modules.NESTED_WHILE, {f"entry_while{i}" for i in ("{}", "{0}", "{1}")}),
+    (
+        "3-nested-while",
+        modules.NESTED_WHILE,
+        {f"entry_while{i}" for i in ("{}", "{0}", "{1}")},
+    ),
 ]
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [row[1:] for row in LIVE_OUT], ids=[row[0] for row in LIVE_OUT]
+    ("text", "expected"),
+    [row[1:] for row in LIVE_OUT],
+    ids=[row[0] for row in LIVE_OUT],
 )
 def test_live_out(text, expected) -> None:
     assert live_out(run(text)) == expected

@@ -9,7 +9,9 @@ from msa.analysis import InPlacePairs, in_place_pairs
 from msa.analysis.in_place import follow_tuple_indirection
 from msa.errors import HloError
 
-_SUM = "sum { x = f32[] parameter(0)  y = f32[] parameter(1)  ROOT s = f32[] add(x, y) }"
+_SUM = (
+    "sum { x = f32[] parameter(0)  y = f32[] parameter(1)  ROOT s = f32[] add(x, y) }"
+)
 
 
 def pairs(text: str, name: str) -> list[tuple[int, tuple[int, ...], tuple[int, ...]]]:
@@ -20,7 +22,9 @@ def pairs(text: str, name: str) -> list[tuple[int, tuple[int, ...], tuple[int, .
     return [(number, index, out) for (number, index), out in in_place_pairs(found)]
 
 
-def fusion(body: str, operands: str, shape: str, extra: str = "", outer: str = "") -> str:
+def fusion(
+    body: str, operands: str, shape: str, extra: str = "", outer: str = ""
+) -> str:
     """A module with one fusion `f` of the entry's parameters."""
     lines = "\n".join(
         f"  {name} = {kind} parameter({i})"
@@ -72,10 +76,14 @@ ENTRY main {
   start = ((f32[8], (f32[8], f32[8])), f32[8], s32[]) async-start(p, t), calls=wrapped, output_to_operand_aliasing={{0,1,0}: (1, {0}), {0,1,1}: (1, {1})}
   ROOT done = f32[8] async-done(start)
 }"""
-PARAMETERS = "x = f32[8] parameter(0)\n  u = f32[2] parameter(1)\n  i = s32[] parameter(2)"
+PARAMETERS = (
+    "x = f32[8] parameter(0)\n  u = f32[2] parameter(1)\n  i = s32[] parameter(2)"
+)
 OPERANDS = "a:f32[8];b:f32[2];c:s32[]"
 DUS_FUSION = fusion(
-    f"  {PARAMETERS}\n  ROOT d = f32[8] dynamic-update-slice(x, u, i)", OPERANDS, "f32[8]"
+    f"  {PARAMETERS}\n  ROOT d = f32[8] dynamic-update-slice(x, u, i)",
+    OPERANDS,
+    "f32[8]",
 )
 NESTED_DUS = fusion(
     "  ox = f32[8] parameter(0)\n  ou = f32[2] parameter(1)\n  oi = s32[] parameter(2)\n"
@@ -287,7 +295,9 @@ ROWS = [
     ),
     (
         "4-permute-in-place-array",
-        entry(*FOUR, f"ROOT r = f32[8] collective-permute(a, b, i, j), {_PAIRS_01}, {_S}"),
+        entry(
+            *FOUR, f"ROOT r = f32[8] collective-permute(a, b, i, j), {_PAIRS_01}, {_S}"
+        ),
         "r",
         [(1, (), ())],
     ),
@@ -361,7 +371,9 @@ ROWS = [
 
 
 @pytest.mark.parametrize(
-    ("text", "name", "expected"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS]
+    ("text", "name", "expected"),
+    [row[1:] for row in ROWS],
+    ids=[row[0] for row in ROWS],
 )
 def test_pairs(text, name, expected) -> None:
     assert pairs(text, name) == expected

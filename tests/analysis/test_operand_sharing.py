@@ -89,7 +89,11 @@ ENTRY main { p = f32[8] parameter(0)  t = (f32[8]) tuple(p)
 ROWS = [
     (
         "3.1-elementwise",
-        entry("p = f32[8] parameter(0)", "n = f32[8] negate(p)", "ROOT e = f32[8] exponential(n)"),
+        entry(
+            "p = f32[8] parameter(0)",
+            "n = f32[8] negate(p)",
+            "ROOT e = f32[8] exponential(n)",
+        ),
         ("n", (), "e", ()),
         True,
     ),
@@ -107,7 +111,9 @@ ROWS = [
     ),
     (
         "3.1-compare",
-        entry("p = f32[8] parameter(0)", "ROOT c = pred[8] compare(p, p), direction=LT"),
+        entry(
+            "p = f32[8] parameter(0)", "ROOT c = pred[8] compare(p, p), direction=LT"
+        ),
         ("p", (), "c", ()),
         False,
     ),

@@ -156,6 +156,14 @@ def count_trips(direction: str, difference: int, step: int) -> int | None:
     return None
 
 
+def _fits(update: Instruction, start: int, step: int, count: int | None) -> bool:
+    """Whether a counter ends before its type wraps around."""
+    if count is None:
+        return False
+    last = start + count * step
+    return wrap(last, update.shape.element_type) == last
+
+
 def _try_out(
     loop: Instruction, counter: int, state: dict[int, Form], start: Number
 ) -> int | None:
@@ -245,7 +253,6 @@ class _Loop:
         """The count by arithmetic."""
         body, condition = self._loop.called_computations
         update = body.root.operands[counter]
-        kind = update.shape.element_type
         frame = Frame({**fixed, counter: (1, 0)})
         stepped = form_of(update, frame)
         compared = comparison(condition.root, frame)
@@ -258,10 +265,7 @@ class _Loop:
         start, step = int(first), int(stepped[1])
         difference = (a - c) * start + int(b) - int(d)
         count = count_trips(direction, difference, (a - c) * step)
-        if count is None:
-            return None
-        last = start + count * step
-        return count if wrap(last, kind) == last else None
+        return count if _fits(update, start, step, count) else None
 
 
 class _StrictLoop:
@@ -314,7 +318,8 @@ class _StrictLoop:
         step = int(stepped[1])
         if step <= 0:
             return None
-        return count_trips(direction, int(first) - int(right[1]), step)
+        count = count_trips(direction, int(first) - int(right[1]), step)
+        return count if _fits(update, int(first), step, count) else None
 
 
 def _only_element(x: Instruction, parameter: Instruction) -> int | None:
