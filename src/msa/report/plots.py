@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from msa.errors import UnsupportedError
+from msa.report.notebook import hue
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from msa.report.capture import PlanCapture
     from msa.report.sweep import SweepResult
 
 
@@ -51,4 +53,36 @@ def plot_sweep(result: SweepResult) -> Figure:
     axes.set_xlabel("fast memory, MiB")
     axes.set_ylabel("modelled time, ms")
     axes.legend()
+    return made
+
+
+def plot_plan(capture: PlanCapture) -> Figure:
+    """Offset × step of a plan."""
+    made, axes = figure(11, 5)
+    from matplotlib.colors import hsv_to_rgb
+    from matplotlib.patches import Rectangle
+
+    top = 1
+    for row in capture["buffers"]:
+        if row["offset"] < 0:
+            continue
+        top = max(top, row["offset"] + row["size"])
+        axes.add_patch(
+            Rectangle(
+                (row["start"], row["offset"] / 2**20),
+                row["end"] - row["start"],
+                row["size"] / 2**20,
+                facecolor=hsv_to_rgb((hue(row["value"]) / 360, 0.45, 0.85)),
+                edgecolor="black",
+                linewidth=0.2,
+            )
+        )
+    axes.set_xlim(0, max(1, len(capture["steps"]["names"])))
+    axes.set_ylim(0, top / 2**20 * 1.02)
+    axes.set_xlabel("step")
+    axes.set_ylabel("offset, MiB")
+    axes.set_title(
+        f"{capture['module']} on {capture['target']['name']}: "
+        f"{capture['estimate']['speedup']:.2f}×"
+    )
     return made

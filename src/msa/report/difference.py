@@ -1,0 +1,183 @@
+"""What one plan does differently from another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from msa.report.capture import PlanCapture
+from msa.report.tables import format_table
+from msa.units import format_bytes, format_seconds
+
+
+@dataclass(frozen=True, slots=True)
+class ValueChange:
+    """One value that the plans treat differently.
+
+    Attributes:
+        value: `name{index}`.
+        bytes: its size.
+        before, after: where it lives: the ways into fast memory with their counts,
+            or `slow`.
+        before_seconds, after_seconds: what fast memory saves for it in each plan.
+    """
+
+    value: str
+    bytes: int
+    before: str
+    after: str
+    before_seconds: float
+    after_seconds: float
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that the second plan saves more (negative: less)."""
+        return self.after_seconds - self.before_seconds
+
+
+@dataclass(frozen=True, slots=True)
+class PlanDiff:
+    """The difference of two plans; true if there is one, prints as text.
+
+    Attributes:
+        before, after: captures of the two plans.
+        figures: rows (name, before, after) of the figures that differ.
+        changes: values treated differently, largest change of seconds first.
+    """
+
+    before: PlanCapture
+    after: PlanCapture
+    figures: tuple[tuple[str, str, str], ...]
+    changes: tuple[ValueChange, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.figures or self.changes)
+
+    def to_text(self, rows: int = 30) -> str:
+        """Figures, then the `rows` largest changes."""
+        if not self:
+            return "The plans are the same."
+        parts = []
+        if self.figures:
+            parts.append(
+                format_table(("", "first", "second"), self.figures, right={1, 2})
+            )
+        if self.changes:
+            body = [
+                (
+                    change.value,
+                    format_bytes(change.bytes),
+                    change.before,
+                    change.after,
+                    f"{'+' if change.seconds > 0 else ''}{signed(change.seconds)}",
+                )
+                for change in self.changes[:rows]
+            ]
+            head = ("value", "bytes", "first", "second", "saves more")
+            parts.append(format_table(head, body, right={1, 4}))
+        if len(self.changes) > rows:
+            parts.append(f"… and {len(self.changes) - rows} more values")
+        return "\n\n".join(parts)
+
+    def html(self, path: str | Path | None = None) -> str:
+        """One self-contained page with both maps; written to `path` if given."""
+        from msa.report.diff_page import diff_page
+        from msa.report.files import write_text
+
+        return write_text(diff_page(self), path)
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+
+def signed(seconds: float) -> str:
+    """A duration that may be negative."""
+    return f"−{format_seconds(-seconds)}" if seconds < 0 else format_seconds(seconds)
+
+
+def compare(before: PlanCapture, after: PlanCapture) -> PlanDiff:
+    """The difference of two captured plans. Linear in their buffers."""
+    first, second = _stays(before), _stays(after)
+    changes = []
+    for value in {**first, **second}:
+        left, right = first.get(value), second.get(value)
+        if left == right:
+            continue
+        known = left or right
+        assert known is not None
+        changes.append(
+            ValueChange(
+                value,
+                known.bytes,
+                left.text if left else "slow",
+                right.text if right else "slow",
+                left.seconds if left else 0.0,
+                right.seconds if right else 0.0,
+            )
+        )
+    changes.sort(key=lambda c: (-abs(c.seconds), c.value))
+    return PlanDiff(before, after, _figures(before, after), tuple(changes))
+
+
+@dataclass(frozen=True, slots=True)
+class _Stay:
+    bytes: int
+    text: str
+    seconds: float
+
+
+def _stays(capture: PlanCapture) -> dict[str, _Stay]:
+    """How each value of a plan comes into fast memory."""
+    ways: dict[str, dict[str, int]] = {}
+    bytes_of: dict[str, int] = {}
+    seconds: dict[str, float] = {}
+    counted: set[str] = set()
+    for row in capture["buffers"]:
+        value = row["value"]
+        mine = ways.setdefault(value, {})
+        mine[row["kind"]] = mine.get(row["kind"], 0) + 1
+        bytes_of[value] = row["size"]
+        if row["name"] not in counted:
+            counted.add(row["name"])
+            seconds[value] = seconds.get(value, 0.0) + row["seconds"]
+    for copy in capture["copies"]:
+        if copy["kind"] == "eviction" and copy["value"] in ways:
+            mine = ways[copy["value"]]
+            mine["eviction"] = mine.get("eviction", 0) + 1
+    return {
+        value: _Stay(
+            bytes_of[value],
+            ", ".join(f"{n}× {kind}" if n > 1 else kind for kind, n in mine.items()),
+            seconds[value],
+        )
+        for value, mine in ways.items()
+    }
+
+
+def _figures(
+    before: PlanCapture, after: PlanCapture
+) -> tuple[tuple[str, str, str], ...]:
+    rows: list[tuple[str, str, str]] = []
+
+    def add(name: str, left: str, right: str) -> None:
+        if left != right:
+            rows.append((name, left, right))
+
+    add("module", before["module"], after["module"])
+    add("target", str(before["target"]["name"]), str(after["target"]["name"]))
+    add("strategy", before["strategy"], after["strategy"])
+    for name, key in (
+        ("fast memory", "alternate_memory_bytes"),
+        ("fast memory used", "alternate_peak_bytes"),
+    ):
+        add(name, format_bytes(before[key]), format_bytes(after[key]))  # type: ignore[literal-required]
+    for name, key in (
+        ("all in slow memory", "before_seconds"),
+        ("with the plan", "after_seconds"),
+        ("waiting for copies", "copy_stall_seconds"),
+        ("lower bound", "lower_bound_seconds"),
+    ):
+        left, right = before["estimate"][key], after["estimate"][key]
+        add(name, format_seconds(left), format_seconds(right))
+    add("copies", str(len(before["copies"])), str(len(after["copies"])))
+    return tuple(rows)

@@ -1,0 +1,61 @@
+"""What the methods of a plan call: capture it, then report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msa.report.capture import capture_plan
+from msa.report.files import write_text
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from msa.assignment import Assignment
+    from msa.report.difference import PlanDiff
+
+
+def plan_html(plan: Assignment, path: str | Path | None = None) -> str:
+    """One self-contained page; written to `path` if given."""
+    from msa.report.page import plan_page
+
+    return write_text(plan_page(capture_plan(plan)), path)
+
+
+def plan_perfetto(plan: Assignment, path: str | Path | None = None) -> str:
+    """A trace of the modelled run in the Chrome JSON format; written if asked."""
+    from msa.report.perfetto import to_perfetto
+
+    return write_text(to_perfetto(capture_plan(plan)), path)
+
+
+def plan_ascii(plan: Assignment, width: int = 76, height: int = 20) -> str:
+    """The offset × step map in characters."""
+    from msa.report.ascii_map import ascii_map
+
+    return ascii_map(capture_plan(plan), width, height)
+
+
+def plan_figure(plan: Assignment) -> Figure:
+    """The offset × time map as a matplotlib figure.
+
+    Raises:
+        UnsupportedError: matplotlib is not installed.
+    """
+    from msa.report.plots import plot_plan
+
+    return plot_plan(capture_plan(plan))
+
+
+def plan_notebook(plan: Assignment) -> str:
+    """The essence for a notebook cell: figures and the map as SVG."""
+    from msa.report.notebook import plan_fragment
+
+    return plan_fragment(capture_plan(plan))
+
+
+def plan_diff(plan: Assignment, other: Assignment) -> PlanDiff:
+    """What the other plan does differently."""
+    from msa.report.difference import compare
+
+    return compare(capture_plan(plan), capture_plan(other))
