@@ -7,12 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from msa.runtime.evaluator.execute import execute as execute
+    from msa.runtime.machine.machine import Machine as Machine
+    from msa.runtime.proving.prove import Proof as Proof
+    from msa.runtime.proving.prove import prove_lowered as prove_lowered
+    from msa.runtime.proving.prove import prove_plan as prove_plan
 
 _LAZY = {
+    "Machine": "msa.runtime.machine.machine",
+    "Proof": "msa.runtime.proving.prove",
     "execute": "msa.runtime.evaluator.execute",
+    "prove_lowered": "msa.runtime.proving.prove",
+    "prove_plan": "msa.runtime.proving.prove",
 }
 
-__all__ = ["execute"]
+__all__ = ["Machine", "Proof", "execute", "prove_lowered", "prove_plan"]
 
 
 def __getattr__(name: str) -> Any:

@@ -28,6 +28,7 @@ class Context:
         num_partitions: partitions of each replica.
         custom_calls: handlers by target, before the built-in ones.
         elided: contents of constants whose text was left out, or None to refuse.
+        stand_in: handler for custom calls that no other handler knows, or None.
         infeed: makes the next value of an infeed, or None for zeros.
     """
 
@@ -35,6 +36,7 @@ class Context:
     num_partitions: int = 1
     custom_calls: Mapping[str, CustomCall] = field(default_factory=dict)
     elided: ElidedConstant | None = None
+    stand_in: CustomCall | None = None
     infeed: Callable[[Shape], Any] | None = None
 
     @property

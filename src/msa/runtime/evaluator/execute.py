@@ -23,6 +23,7 @@ def execute(
     per_device: bool = False,
     custom_calls: Mapping[str, CustomCall] | None = None,
     elided: ElidedConstant | None = None,
+    stand_in: CustomCall | None = None,
     exchange: Exchange = exchange,
 ) -> Any:
     """Run a module on numpy arrays: the reference meaning of a module.
@@ -39,6 +40,7 @@ def execute(
             function of the operand arrays. They go before the built-in ones.
         elided: makes the contents of constants that text left out, from the
             instruction and the shape of the array; without it they are an error.
+        stand_in: handler for custom calls that have no other.
         exchange: moves the data of a collective among the members of a group; plain
             numpy by default, `msa.runtime.collective.mapped.MappedExchange` goes
             through mapped memory.
@@ -71,7 +73,9 @@ def execute(
         )
     runs = []
     for device, arguments in enumerate(given):
-        context = Context(device, topology.partitions, custom_calls or {}, elided)
+        context = Context(
+            device, topology.partitions, custom_calls or {}, elided, stand_in
+        )
         values = coerce_arguments(module, arguments)
         runs.append(Interpreter(context).run(module.entry, values))
     results = drive(runs, topology, exchange)

@@ -85,6 +85,7 @@ class Machine:
         per_device: bool = False,
         custom_calls: Mapping[str, CustomCall] | None = None,
         elided: ElidedConstant | None = None,
+        stand_in: CustomCall | None = None,
     ) -> Any:
         """Execute a scheduled module; the arguments are those of `msa.execute`.
 
@@ -99,6 +100,7 @@ class Machine:
             per_device: as in `msa.execute`.
             custom_calls: as in `msa.execute`.
             elided: as in `msa.execute`.
+            stand_in: as in `msa.execute`.
 
         Raises:
             SanitizerError: an illegal access, with step, instruction, addresses and
@@ -125,7 +127,9 @@ class Machine:
         devices: list[Device] = []
         runs: list[Run] = []
         for number, arguments in enumerate(given):
-            context = Context(number, topology.partitions, custom_calls or {}, elided)
+            context = Context(
+                number, topology.partitions, custom_calls or {}, elided, stand_in
+            )
             device = Device(
                 context,
                 placement,

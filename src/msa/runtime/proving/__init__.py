@@ -1,0 +1,1 @@
+"""Proof by execution: original against lowered, bit for bit."""

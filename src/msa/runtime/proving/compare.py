@@ -1,0 +1,43 @@
+"""Bit-for-bit comparison of results."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from msa.errors import ExecutionError
+from msa.hlo.shape import Shape
+from msa.runtime.evaluator.values import Value, leaves_of
+
+
+def require_equal(shape: Shape, expected: Value, got: Value, where: str) -> None:
+    """Check that two results of one shape have the same bits.
+
+    Raises:
+        ExecutionError: they differ; the first differing element is named.
+    """
+    for (index, leaf, a), (_, _, b) in zip(
+        leaves_of(shape, expected), leaves_of(shape, got), strict=True
+    ):
+        if a is None and b is None:
+            continue
+        a, b = np.asarray(a, order="C"), np.asarray(b, order="C")
+        if a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes():
+            continue
+        output = "{" + ",".join(map(str, index)) + "}"
+        if a.shape != b.shape or a.dtype != b.dtype:
+            raise ExecutionError(
+                f"output {output} is {b.dtype}{list(b.shape)}, expected "
+                f"{a.dtype}{list(a.shape)}",
+                where=where,
+            )
+        flat_a, flat_b = a.reshape(-1), b.reshape(-1)
+        width = a.dtype.itemsize
+        rows_a = flat_a.view(np.uint8).reshape(-1, width)
+        rows_b = flat_b.view(np.uint8).reshape(-1, width)
+        wrong = np.nonzero((rows_a != rows_b).any(axis=1))[0]
+        place = [int(i) for i in np.unravel_index(int(wrong[0]), a.shape)]
+        raise ExecutionError(
+            f"output {output} ({leaf}) differs in {len(wrong)} of {a.size} elements; "
+            f"the first at {place}: {flat_b[wrong[0]]}, expected {flat_a[wrong[0]]}",
+            where=where,
+        )
