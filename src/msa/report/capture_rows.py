@@ -15,7 +15,7 @@ from msa.hlo.instruction import Instruction
 from msa.hlo.metadata import source_location
 from msa.report.effects import Effects, is_fast
 
-MAX_EFFECTS: Final = 200
+MAX_EFFECTS: Final = 2000
 """Rows kept of the largest wins and of the largest losses."""
 MAX_USES: Final = 64
 """Users listed for one buffer; `use_count` says how many there are."""

@@ -35,8 +35,9 @@ _PLAN_BODY: Final = """\
 <span><i style="background:var(--prefetch)"></i>prefetch</span>
 <span><i style="background:var(--evict)"></i>eviction</span></div>
 <div id="detail" aria-live="polite"></div>
-<h2>What it brings</h2>
+<h2>Why: what fast memory saves, and what is left out</h2>
 <div class="split"><div id="wins"></div><div id="losses"></div></div>
+<h2>Fast memory at its fullest</h2><div id="peak"></div>
 <h2>Copies</h2><div id="copies"></div>
 <h2>Buffers in fast memory</h2><div id="buffers"></div>"""
 
@@ -81,12 +82,13 @@ def plan_page(capture: PlanCapture) -> str:
     estimate = capture["estimate"]
     capacity = capture["alternate_memory_bytes"]
     speedup = estimate["speedup"]
-    gap = estimate["after_seconds"] / max(estimate["lower_bound_seconds"], 1e-30) - 1
+    bound = estimate["lower_bound_seconds"]
+    gap = f"{estimate['after_seconds'] / bound - 1:.0%}" if bound > 0 else "–"
     cards = [
         card(f"{speedup:.2f}×", "modelled speed-up", "good" if speedup > 1 else ""),
         card(format_seconds(estimate["before_seconds"]), "all in slow memory"),
         card(format_seconds(estimate["after_seconds"]), "with this plan"),
-        card(f"{gap:.0%}", "above the lower bound"),
+        card(gap, "above the lower bound"),
         card(format_seconds(estimate["copy_stall_seconds"]), "waiting for copies"),
         card(
             format_bytes(capture["alternate_peak_bytes"]),
@@ -96,5 +98,7 @@ def plan_page(capture: PlanCapture) -> str:
         card(str(len(capture["steps"]["names"])), "steps"),
     ]
     body = _PLAN_BODY.format(cards=f'<div class="cards">{"".join(cards)}</div>')
-    lead = f"planned for {capture['target']['name']}, {capture['strategy']} strategy"
+    lead = f"{capture['target']['name']}, {format_bytes(capacity)} of fast memory"
+    if capture["strategy"]:
+        lead += f", {capture['strategy']} strategy"
     return render_page(capture["module"], lead, body, dict(capture), asset("plan.js"))

@@ -31,6 +31,7 @@ function seconds(s) {
   for (const [scale, unit] of table) if (Math.abs(s) >= scale) return `${(s / scale).toPrecision(3)} ${unit}`;
   return `${(s / 1e-9).toPrecision(2)} ns`;
 }
+const kindText = (kind) => kind.replace("_", "-");
 function escapeText(text) {
   return String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 }
@@ -101,10 +102,11 @@ function drawMap() {
   const y = (offset) => height - (offset / top) * height;
   for (const i of visible()) {
     const b = buffers[i];
+    if (b.offset < 0) continue;
     const left = x(b.start, width), right = Math.max(left + 1, x(b.end, width));
     const up = y(b.offset + b.size), down = Math.max(up + 1, y(b.offset));
     const faded = matches && !matches.has(i);
-    pen.fillStyle = `hsla(${hue(b.name)}, ${faded ? 8 : 48}%, ${dark ? 46 : 66}%, ${faded ? 0.35 : 1})`;
+    pen.fillStyle = `hsla(${hue(b.value)}, ${faded ? 8 : 48}%, ${dark ? 46 : 66}%, ${faded ? 0.35 : 1})`;
     pen.fillRect(left, up, right - left, down - up);
     if (i === selected) {
       pen.strokeStyle = css("--select"); pen.lineWidth = 2;
@@ -114,7 +116,7 @@ function drawMap() {
       pen.save();
       pen.beginPath(); pen.rect(left, up, right - left - 3, down - up); pen.clip();
       pen.fillStyle = dark ? "#f3f6fa" : "#17202e";
-      pen.fillText(b.name, left + 4, Math.min(down - 4, up + 13));
+      pen.fillText(b.value, left + 4, Math.min(down - 4, up + 13));
       pen.restore();
     }
   }
@@ -141,24 +143,28 @@ function drawOccupancy() {
 }
 function drawLanes() {
   const { pen, width, height } = prepare($("lanes-canvas"));
-  const rows = [["compute", 22], ["prefetch", 62], ["evict", 92]];
+  const rows = [["compute", 12], ["copies in", 50], ["copies out", 88]];
   pen.fillStyle = css("--compute");
   const a = Math.max(0, Math.floor(view.from)), b = Math.min(steps.names.length, Math.ceil(view.to));
   const stride = Math.max(1, Math.floor((b - a) / (width * 2)));
+  const waiting = css("--stall"), working = css("--compute");
   for (let s = a; s < b; s += stride) {
     const left = x(s, width), right = x(s + stride, width);
-    pen.fillStyle = steps.stall[s] > 0 ? css("--stall") : css("--compute");
+    let stalled = false;
+    for (let t = s; t < Math.min(b, s + stride); t++) stalled ||= steps.stall[t] > 0;
+    pen.fillStyle = stalled ? waiting : working;
     pen.fillRect(left, 16, Math.max(0.6, right - left - (right - left > 3 ? 1 : 0)), 18);
   }
+  const inward = css("--prefetch"), outward = css("--evict");
   for (const c of copies) {
     if (c.done_step < view.from || c.start_step > view.to) continue;
     const evict = c.kind === "eviction";
-    pen.fillStyle = css(evict ? "--evict" : "--prefetch");
+    pen.fillStyle = evict ? outward : inward;
     const left = x(c.start_step, width), right = x(c.done_step, width);
-    pen.fillRect(left, evict ? 86 : 52, Math.max(1.5, right - left), 16);
+    pen.fillRect(left, evict ? 92 : 54, Math.max(1.5, right - left), 18);
   }
   pen.fillStyle = css("--ink");
-  for (const [name, at] of rows) pen.fillText(name, 6, at - 8);
+  for (const [name, at] of rows) pen.fillText(name, 6, at);
   pen.strokeStyle = css("--select");
   pen.beginPath();
   pen.moveTo(x(cursor, width), 0); pen.lineTo(x(cursor, width), height); pen.stroke();
@@ -233,7 +239,7 @@ map.addEventListener("pointermove", (event) => {
   cursor = step;
   const i = hit(event);
   const where = `step ${step}: <code>${escapeText(steps.names[step] || "")}</code>`;
-  tip(event, i === undefined ? where : `<b>${escapeText(buffers[i].name)}</b><br>${bytes(buffers[i].size)} at ${buffers[i].offset}, steps ${buffers[i].start}–${buffers[i].end}<br>${where}`);
+  tip(event, i === undefined ? where : `<b>${escapeText(buffers[i].value)}</b> (${escapeText(kindText(buffers[i].kind))})<br>${bytes(buffers[i].size)} at ${buffers[i].offset}, steps ${buffers[i].start}–${buffers[i].end}<br>${where}`);
   drawLanes();
 });
 map.addEventListener("pointerleave", () => tip(null, ""));
@@ -270,17 +276,19 @@ function select(i, reveal) {
     view.from = Math.max(0, Math.min((b.start + b.end) / 2 - span / 2, stepCount - span));
     view.to = view.from + span;
   }
-  const mine = copies.filter((c) => c.value === b.value);
+  const mine = [b.copy_in, ...b.copy_out].filter((n) => n >= 0).map((n) => copies[n]);
+  const others = buffers.filter((o, k) => k !== i && o.value === b.value).length;
   const rows = [
     ["size", `${bytes(b.size)} (${b.size} B) at offset ${b.offset}`],
     ["steps", `${b.start}–${b.end} (${escapeText(steps.names[b.start] || "")} … ${escapeText(steps.names[Math.max(b.start, b.end - 1)] || "")})`],
-    ["shape", escapeText(b.shape || "")], ["kind", escapeText(b.kind)],
-    ["used by", escapeText((b.uses || []).slice(0, 12).join(", ") + ((b.uses || []).length > 12 ? " …" : ""))],
+    ["shape", escapeText(b.shape)], ["kind", escapeText(kindText(b.kind))], ["instruction", escapeText(b.name)],
+    ["used by", escapeText(b.uses.slice(0, 12).join(", ") + (b.use_count > 12 ? ` … ${b.use_count} in all` : ""))],
+    ["saves", b.seconds > 0 ? seconds(b.seconds) : ""],
+    ["other stays", others ? `${others} (search for its name to see them)` : ""],
     ["operation", escapeText(b.op_name || "")], ["source", escapeText(b.source || "")],
-    ["copies", mine.length ? mine.slice(0, 8).map((c) => `${c.kind} ${c.start_step}→${c.done_step}`).join(", ") : "none"],
-    ["why", escapeText(b.reason || "")],
+    ["copies", mine.length ? mine.slice(0, 8).map((c) => `${escapeText(kindText(c.kind))}, steps ${c.start_step} to ${c.done_step}${c.stall ? `, waits ${seconds(c.stall)}` : ""}`).join("; ") : "none"],
   ].filter((row) => row[1]);
-  detail.innerHTML = `<b>${escapeText(b.name)}</b><dl>${rows.map((r) => `<dt>${r[0]}</dt><dd>${r[1]}</dd>`).join("")}</dl>`;
+  detail.innerHTML = `<b>${escapeText(b.value)}</b><dl>${rows.map((r) => `<dt>${r[0]}</dt><dd>${r[1]}</dd>`).join("")}</dl>`;
   draw();
 }
 $("search").addEventListener("input", (event) => {
@@ -289,10 +297,11 @@ $("search").addEventListener("input", (event) => {
   if (text) {
     matches = new Set();
     buffers.forEach((b, i) => {
-      if (`${b.name} ${b.op_name || ""} ${b.source || ""} ${b.shape || ""} ${(b.uses || []).join(" ")}`.toLowerCase().includes(text)) matches.add(i);
+      if (`${b.value} ${b.name} ${b.op_name} ${b.source} ${b.shape} ${b.uses.join(" ")}`.toLowerCase().includes(text)) matches.add(i);
     });
   }
-  $("found").textContent = matches ? `${matches.size} found` : "";
+  $("found").textContent = matches ? `${matches.size} in fast memory` : "";
+  for (const filter of tables) filter(text);
   draw();
 });
 $("search").addEventListener("keydown", (event) => {
@@ -311,7 +320,8 @@ $("zoom-out").addEventListener("click", () => zoom(1.4, (view.from + view.to) / 
 $("zoom-all").addEventListener("click", () => { view.from = 0; view.to = stepCount; draw(); });
 
 // ---- tables ------------------------------------------------------------------------
-const PAGE = 50;
+const PAGE = 15;
+const tables = [];
 function table(host, caption, columns, rows) {
   const state = { rows: rows.slice(), shown: PAGE, order: -1, down: true };
   const box = document.createElement("div");
@@ -335,7 +345,7 @@ function table(host, caption, columns, rows) {
       state.rows.sort((a, b) => (key(a) < key(b) ? 1 : key(a) > key(b) ? -1 : 0) * (state.down ? 1 : -1));
       paint();
     } else if (event.target.className === "more") {
-      state.shown += 500;
+      state.shown += 200;
       paint();
     } else {
       const row = event.target.closest("tr[data-buffer]");
@@ -346,7 +356,18 @@ function table(host, caption, columns, rows) {
     const row = event.target.closest("tr[data-buffer]");
     if (row && (event.key === "Enter" || event.key === " ")) { event.preventDefault(); select(+row.dataset.buffer, true); }
   });
+  tables.push((wanted) => {
+    state.rows = wanted ? rows.filter((r) => textOf(r).includes(wanted)) : rows.slice();
+    state.order = -1;
+    state.shown = PAGE;
+    paint();
+  });
   paint();
+}
+const texts = new WeakMap();
+function textOf(row) {
+  if (!texts.has(row)) texts.set(row, Object.values(row).filter((v) => typeof v === "string").join(" ").toLowerCase());
+  return texts.get(row);
 }
 const bufferOf = new Map();
 buffers.forEach((b, i) => { if (!bufferOf.has(b.value)) bufferOf.set(b.value, i); });
@@ -354,19 +375,30 @@ const named = { title: "buffer", key: (r) => r.value, show: (r) => `<code>${esca
 const sized = { title: "bytes", num: true, key: (r) => r.bytes, show: (r) => bytes(r.bytes) };
 const reason = { title: "why", wrap: true, key: (r) => r.reason, show: (r) => escapeText(r.reason) };
 const withBuffer = (rows) => rows.map((r) => ({ ...r, buffer: bufferOf.has(r.value) ? bufferOf.get(r.value) : -1 }));
+const placed = { title: "source", wrap: true, key: (r) => r.source, show: (r) => escapeText(r.source) };
 const effect = (title) => ({ title, num: true, key: (r) => Math.abs(r.seconds), show: (r) => seconds(Math.abs(r.seconds)) });
-if ($("wins")) table($("wins"), "largest wins: time saved by fast memory", [named, sized, effect("saved"), reason], withBuffer(capture.wins));
-if ($("losses")) table($("losses"), "largest losses: time that fast memory would save", [named, sized, effect("would save"), reason], withBuffer(capture.losses));
+if ($("wins")) table($("wins"), `${capture.wins.length} values in fast memory, by time saved`, [named, sized, effect("saved"), reason, placed], withBuffer(capture.wins));
+if ($("losses")) table($("losses"), `${capture.losses.length} values in slow memory, by time that fast memory would save`, [named, sized, effect("would save"), reason, placed], withBuffer(capture.losses));
+if ($("peak")) {
+  let fullest = 0;
+  capture.occupancy.forEach((n, s) => { if (n > capture.occupancy[fullest]) fullest = s; });
+  const live = buffers.map((b, i) => ({ ...b, buffer: i, bytes: b.size })).filter((b) => b.start <= fullest && fullest < b.end);
+  live.sort((a, b) => b.bytes - a.bytes);
+  const share = { title: "share", num: true, key: (r) => r.bytes, show: (r) => `${((100 * r.bytes) / capacity).toFixed(1)} %` };
+  const until = { title: "steps", num: true, key: (r) => r.start, show: (r) => `${r.start}–${r.end}` };
+  table($("peak"), `fullest at step ${fullest}, <code>${escapeText(steps.names[fullest] || "")}</code>: ${bytes(capture.occupancy[fullest] || 0)} in ${live.length} buffers`, [named, sized, share, until, placed], live);
+}
 if ($("copies")) table($("copies"), `${copies.length} copies`, [
-  { title: "kind", key: (r) => r.kind, show: (r) => escapeText(r.kind) }, named, sized,
+  { title: "kind", key: (r) => r.kind, show: (r) => escapeText(kindText(r.kind)) }, named, sized,
   { title: "start", num: true, key: (r) => r.start_step, show: (r) => r.start_step },
   { title: "done", num: true, key: (r) => r.done_step, show: (r) => r.done_step },
   { title: "offset", num: true, key: (r) => r.offset, show: (r) => (r.offset === null || r.offset < 0 ? "" : r.offset) },
+  { title: "waits", num: true, key: (r) => r.stall * r.trip_count, show: (r) => (r.stall ? seconds(r.stall * r.trip_count) : "") },
   { title: "trips", num: true, key: (r) => r.trip_count, show: (r) => r.trip_count },
 ], withBuffer(copies));
 if ($("buffers")) table($("buffers"), `${buffers.length} stays in fast memory`, [
-  { title: "buffer", key: (r) => r.name, show: (r) => `<code>${escapeText(r.name)}</code>` },
-  { title: "kind", key: (r) => r.kind, show: (r) => escapeText(r.kind) },
+  named,
+  { title: "kind", key: (r) => r.kind, show: (r) => escapeText(kindText(r.kind)) },
   { title: "bytes", num: true, key: (r) => r.size, show: (r) => bytes(r.size) },
   { title: "offset", num: true, key: (r) => r.offset, show: (r) => r.offset },
   { title: "steps", num: true, key: (r) => r.start, show: (r) => `${r.start}–${r.end}` },
