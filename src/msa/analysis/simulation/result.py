@@ -62,6 +62,11 @@ class Simulation:
     _analyses: AnalysisManager = field(repr=False)
     _space: int = field(repr=False)
 
+    @property
+    def trip_counts(self) -> list[float]:
+        """How often each instruction of the flattened schedule runs."""
+        return self._program.trips
+
     @cached_property
     def steps(self) -> tuple[SimulatedStep, ...]:
         """One row per instruction of the flattened schedule."""

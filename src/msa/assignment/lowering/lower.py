@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from msa.analysis.alias import AliasAnalysis
+from msa.analysis.manager import AnalysisManager
 from msa.assignment.allocation import (
     Allocation,
     CopyAllocation,
@@ -50,7 +50,7 @@ class Lowered:
         post_module: scratch after the last instruction, or None.
         copies: allocation → pairs (start, done) that move its bytes.
         places: allocation → where it lives in the new module.
-        alias: alias analysis of the new module, made before it was colored.
+        analyses: of the new module.
     """
 
     module: Module
@@ -59,7 +59,7 @@ class Lowered:
     post_module: Chunk | None
     copies: dict[Allocation, list[tuple[Instruction, Instruction]]]
     places: dict[Allocation, Place]
-    alias: AliasAnalysis = field(repr=False)
+    analyses: AnalysisManager = field(repr=False)
 
     @property
     def peak_bytes(self) -> int:
@@ -103,10 +103,11 @@ def lower(
     copies = schedule_copies(state)
     removed = simplify(state)
     set_schedule(state, removed, copies)
-    alias = AliasAnalysis.run(state.module)
+    # Colors change neither values nor storage sharing: the analyses stay true.
+    analyses = AnalysisManager(state.module)
     chunks = export_and_color(
         [item for item in placed if item[0].instruction not in removed],
-        alias,
+        analyses.alias,
         options.alternate_memory_space,
     )
     return Lowered(
@@ -116,7 +117,7 @@ def lower(
         post_module,
         state.copy_of,
         state.places,
-        alias,
+        analyses,
     )
 
 

@@ -65,7 +65,7 @@ def simplify(state: LoweringState) -> set[Instruction]:
     removed: set[Instruction] = set()
     for computation in list(schedule):
         _forward_tuples(computation)
-        dead = _dead_instructions(computation)
+        dead = dead_instructions(computation)
         for instruction in dead:  # readers before what they read
             instruction.detach()
         if dead:
@@ -108,7 +108,7 @@ def _whole_original(instruction: Instruction) -> Instruction | None:
     return source
 
 
-def _dead_instructions(computation: Computation) -> list[Instruction]:
+def dead_instructions(computation: Computation) -> list[Instruction]:
     """Instructions without effect that no live instruction reads, readers first."""
     root = computation.root
     waiting = {x: len(x._users) for x in computation.instructions}

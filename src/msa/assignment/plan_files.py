@@ -1,0 +1,102 @@
+"""A plan as files: JSON with everything, CSV with the copies."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import tempfile
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from msa.assignment.allocation import Allocation, CopyAllocation
+from msa.assignment.plan_copies import PlanCopy
+from msa.errors import FileFormatError
+
+if TYPE_CHECKING:
+    from msa.assignment.assignment import Assignment
+
+SCHEMA: Final = "msa.assignment/1"
+
+
+def plan_json(plan: Assignment, path: str | Path | None = None) -> str:
+    """Everything that was decided, as JSON. Equal plans give equal text.
+
+    Raises:
+        FileFormatError: `path` cannot be written.
+    """
+    estimate = plan.estimate
+    data: dict[str, Any] = {
+        "schema": SCHEMA,
+        "module": plan.module.name,
+        "target": plan.target.to_dict(),
+        "strategy": plan.options.strategy,
+        "estimate": {**asdict(estimate), "speedup": estimate.speedup},
+        "alternate_peak_bytes": plan.alternate_peak_bytes,
+        "chunks": {name: list(chunk) for name, chunk in plan.chunks.items()},
+        "scoped_chunks": {n: list(chunk) for n, chunk in plan.scoped_chunks.items()},
+        "copies": [asdict(copy) for copy in plan.copies],
+        "allocations": [_allocation(plan, a) for a in plan.allocations],
+        "decisions": [asdict(decision) for decision in plan.decisions],
+        "schedule": [x.name for x in plan.analyses.schedule.instructions],
+    }
+    text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+    if path is not None:
+        write_text(path, text)
+    return text
+
+
+def _allocation(plan: Assignment, allocation: Allocation) -> dict[str, Any]:
+    problem = plan.problem
+    row: dict[str, Any] = {
+        "kind": allocation.kind,
+        "space": allocation.space.name.lower(),
+        "position": problem.describe(allocation.position)
+        if allocation.position.step < problem.end
+        else "",
+        "start": allocation.start,
+        "end": allocation.end,
+        "uses": [problem.describe_use(use) for use in allocation.uses],
+    }
+    if allocation.chunk is not None:
+        row["offset"] = allocation.chunk.offset
+        row["size"] = allocation.chunk.size
+    if isinstance(allocation, CopyAllocation):
+        row["start_after"] = allocation.start_after
+        row["done_before"] = allocation.done_before
+    return row
+
+
+def write_csv(plan: Assignment, path: str | Path) -> None:
+    """The copies, one row each.
+
+    Raises:
+        FileFormatError: `path` cannot be written.
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    names = [field.name for field in fields(PlanCopy)]
+    writer.writerow(names)
+    for copy in plan.copies:
+        writer.writerow([getattr(copy, name) for name in names])
+    write_text(path, out.getvalue())
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a whole file or none of it.
+
+    Raises:
+        FileFormatError: it cannot be written.
+    """
+    path = Path(path)
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(name).replace(path)
+    except OSError as error:
+        raise FileFormatError(
+            f"cannot write {str(path)!r}: {error.strerror or error}"
+        ) from error

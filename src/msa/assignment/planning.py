@@ -1,0 +1,182 @@
+"""`msa.assign`: from a module and a machine to a plan."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from msa.analysis.manager import AnalysisManager
+from msa.analysis.simulation import Simulation, simulate
+from msa.analysis.trip_counts import TripCounts
+from msa.assignment.algorithm import AllocationResult, run_greedy
+from msa.assignment.assignment import Assignment
+from msa.assignment.bounds import lower_bound_seconds
+from msa.assignment.build import build_problem
+from msa.assignment.kept_analyses import KeptAnalyses, analyses_of
+from msa.assignment.lowering.lower import Lowered, lower
+from msa.assignment.lowering.simplify import dead_instructions
+from msa.assignment.options import Options
+from msa.assignment.plan_estimate import Estimate
+from msa.assignment.problem import Problem
+from msa.errors import OptionsError, TargetError
+from msa.hlo.module import Module
+from msa.target import Target
+
+Progress = Callable[[str, int, int], None]
+"""Called with a phase, the phases done and the number of phases."""
+
+_PHASES = ("analysing", "deciding", "lowering", "simulating")
+
+
+def assign(
+    module: Module,
+    target: Target,
+    options: Options | None = None,
+    *,
+    progress: Progress | None = None,
+) -> Assignment:
+    """Decide what lives in fast memory, when and where, and insert the copies.
+
+    The module is never changed. One without a schedule, or whose computations are
+    shared or lack copies that storage sharing demands, is prepared first (see
+    `msa.analysis.prepare`); the plan is then of the prepared module.
+
+    Args:
+        module: the program.
+        target: the machine.
+        options: what to do and how; the defaults are good.
+        progress: told which phase begins.
+
+    Raises:
+        OptionsError: options do not fit each other or the target.
+        CapacityError: what must be in fast memory does not fit.
+        HloError: the module is malformed.
+
+    Near linear in the size of the module with the greedy strategy.
+
+    >>> import msa
+    >>> module = msa.parse('''
+    ... HloModule m, is_scheduled=true
+    ... ENTRY main {
+    ...   a = f32[1024,1024]{1,0} parameter(0)
+    ...   b = f32[1024,1024]{1,0} negate(a)
+    ...   ROOT c = f32[1024,1024]{1,0} exponential(b)
+    ... }''')
+    >>> plan = msa.assign(module, msa.Target.preset("tpu_v5e"))
+    >>> plan.chunks["b{}"], plan.estimate.speedup > 1.5
+    ((0, 4194304), True)
+    """
+    if not isinstance(module, Module):
+        raise OptionsError(
+            f"assign plans a Module, not {type(module).__name__}",
+            hint="msa.parse(text) or msa.load(path) makes one",
+        )
+    if not isinstance(target, Target):
+        raise TargetError(
+            f"assign plans for a Target, not {type(target).__name__}",
+            hint='msa.Target.preset("tpu_v5e") is one',
+        )
+    with _no_collection():
+        return _Planner(module, target, options or Options(), progress).plan()
+
+
+class _Planner:
+    """The phases of one call."""
+
+    __slots__ = ("_module", "_options", "_progress", "_target")
+
+    def __init__(
+        self,
+        module: Module,
+        target: Target,
+        options: Options,
+        progress: Progress | None,
+    ) -> None:
+        self._module = module
+        self._target = target
+        self._options = options
+        self._progress = progress
+
+    def plan(self) -> Assignment:
+        self._begin(0)
+        kept = analyses_of(self._module)
+        problem = build_problem(
+            kept.module, self._target, self._options, analyses=kept.analyses
+        )
+        before = self._simulate(kept.analyses, kept.trip_counts)
+        self._begin(1)
+        result = run_greedy(problem, self._options)
+        self._begin(2)
+        lowered = lower(kept.module, problem.keys, result.allocations, self._options)
+        self._begin(3)
+        return self._judged(kept, problem, before, result, lowered)
+
+    def _judged(
+        self,
+        kept: KeptAnalyses,
+        problem: Problem,
+        before: Simulation,
+        result: AllocationResult,
+        lowered: Lowered,
+    ) -> Assignment:
+        after = self._simulate(lowered.analyses)
+        bound = lower_bound_seconds(
+            problem, before.trip_counts, dead=_dead_steps(problem)
+        )
+        estimate = Estimate(
+            before.elapsed_seconds,
+            after.elapsed_seconds,
+            bound,
+            after.copy_stall_seconds,
+        )
+        return Assignment(
+            original=kept.module,
+            target=self._target,
+            options=self._options,
+            problem=problem,
+            result=result,
+            lowered=lowered,
+            before=before,
+            simulation=after,
+            estimate=estimate,
+        )
+
+    def _simulate(
+        self, analyses: AnalysisManager, trip_counts: TripCounts | None = None
+    ) -> Simulation:
+        return simulate(
+            analyses.module,
+            self._target,
+            alternate_memory_space=self._options.alternate_memory_space,
+            while_execution_count=self._options.while_execution_count,
+            trip_counts=trip_counts,
+            analyses=analyses,
+        )
+
+    def _begin(self, phase: int) -> None:
+        if self._progress is not None:
+            self._progress(_PHASES[phase], phase, len(_PHASES))
+
+
+def _dead_steps(problem: Problem) -> frozenset[int]:
+    """Steps whose instructions lowering removes: nothing reads them."""
+    step_of = {x: step for step, x in enumerate(problem.keys)}
+    return frozenset(
+        step_of[x]
+        for computation in dict.fromkeys(x.computation for x in problem.keys)
+        for x in dead_instructions(computation)
+        if x in step_of
+    )
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Planning makes few garbage cycles; the collector would only walk the modules."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

@@ -1,0 +1,255 @@
+"""Which buffers are in alternate memory, and where the plan says that they are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from msa.analysis.manager import AnalysisManager
+from msa.analysis.residency import Residency, Span
+from msa.analysis.values import HloBuffer, Value
+from msa.assignment.verification.findings import Findings
+from msa.hlo.computation import Computation
+from msa.hlo.instruction import Instruction
+from msa.hlo.module import Module
+from msa.hlo.shape import ShapeIndex
+
+_PLACE: Final = re.compile(r"(?P<name>.*)\{(?P<index>[0-9,]*)\}\Z", re.DOTALL)
+
+
+class PlacedBuffer(NamedTuple):
+    """A buffer in alternate memory with its chunk, and when it is needed.
+
+    `first`, `last`: its values that are needed first and last in each span.
+    """
+
+    name: str
+    offset: int
+    size: int
+    spans: list[Span]
+    values: list[Value]
+
+
+class Storage:
+    """Buffers of the planned module, and the plan's chunks for them.
+
+    Attributes:
+        analyses: of the planned module, made for this check.
+        placed: buffers with chunks.
+        scratch: `(instruction, offset, size)` of scoped memory.
+    """
+
+    __slots__ = (
+        "_capacity",
+        "_chunk_of",
+        "_findings",
+        "_space",
+        "alignment",
+        "analyses",
+        "placed",
+        "scratch",
+    )
+
+    def __init__(
+        self, analyses: AnalysisManager, findings: Findings, space: int
+    ) -> None:
+        self.analyses = analyses
+        self.placed: list[PlacedBuffer] = []
+        self.scratch: list[tuple[Instruction, int, int]] = []
+        self._findings = findings
+        self._space = space
+        self._chunk_of: dict[int, str] = {}
+
+    # -- the table ---------------------------------------------------------------
+
+    def place(
+        self,
+        chunks: Mapping[str, tuple[int, int]],
+        scoped: Mapping[str, tuple[int, int]],
+        capacity: int,
+        alignment: int,
+    ) -> None:
+        """Read the plan's chunks and check each by itself."""
+        add = self._findings.add
+        instructions = self._instructions()
+        residency = Residency(self.analyses.alias, self.analyses.schedule)
+        for text, (offset, size) in chunks.items():
+            where = f"chunk of {text}"
+            self._check_bounds(where, offset, size, capacity, alignment)
+            found = self._resolve(text, instructions)
+            if found is None:
+                add("known place", "the planned module has no such place", where)
+                continue
+            buffers = self.analyses.alias.buffers_at(*found)
+            if len(buffers) != 1:
+                add("known place", f"{len(buffers)} buffers are there", where)
+                continue
+            self._place_buffer(text, offset, size, buffers[0], residency)
+        for text, (offset, size) in scoped.items():
+            where = f"scratch of {text}"
+            self._check_bounds(where, offset, size, capacity, alignment)
+            if text not in instructions:
+                add("known place", "there is no such instruction", where)
+                continue
+            self.scratch.append((instructions[text], offset, size))
+
+    def _instructions(self) -> dict[str, Instruction]:
+        return {x.name: x for x in self.analyses.schedule.instructions}
+
+    def _check_bounds(
+        self, where: str, offset: int, size: int, capacity: int, alignment: int
+    ) -> None:
+        add = self._findings.add
+        if offset < 0 or size <= 0:
+            add("chunk", f"it is [{offset}, {offset + size})", where, offset=offset)
+        if offset % alignment:
+            add(
+                "alignment",
+                f"offset {offset} is not a multiple of {alignment}",
+                where,
+                offset=offset,
+                alignment=alignment,
+            )
+        if offset + size > capacity:
+            add(
+                "capacity",
+                f"it ends at {offset + size}, the memory at {capacity}",
+                where,
+                end=offset + size,
+                capacity=capacity,
+                over=offset + size - capacity,
+            )
+
+    @staticmethod
+    def _resolve(
+        text: str, instructions: Mapping[str, Instruction]
+    ) -> tuple[Instruction, ShapeIndex] | None:
+        match = _PLACE.match(text)
+        if match is None or match["name"] not in instructions:
+            return None
+        index = tuple(int(part) for part in match["index"].split(",") if part)
+        instruction = instructions[match["name"]]
+        if not instruction.shape.has_index(index):
+            return None
+        return instruction, index
+
+    def _place_buffer(
+        self, text: str, offset: int, size: int, buffer: HloBuffer, residency: Residency
+    ) -> None:
+        add = self._findings.add
+        where = f"chunk of {text}"
+        if buffer.id in self._chunk_of:
+            other = self._chunk_of[buffer.id]
+            add("one chunk", f"its buffer has another one, of {other}", where)
+            return
+        self._chunk_of[buffer.id] = text
+        values = list(buffer.values)
+        needed = max((_placed_bytes(v) for v in values), default=0)
+        if size < needed:
+            add(
+                "chunk size",
+                f"it has {size} bytes, the buffer needs {needed}",
+                where,
+                size=size,
+                needed=needed,
+            )
+        spans = residency.of_buffer(values)
+        self.placed.append(PlacedBuffer(text, offset, size, spans, values))
+
+    # -- layouts -----------------------------------------------------------------
+
+    def check_spaces(self, original: Module) -> None:
+        """Every place of a buffer is where its chunk says; others did not move."""
+        before = _spaces_of(original)
+        for buffer in self.analyses.alias.buffers:
+            chunk = self._chunk_of.get(buffer.id)
+            for value in buffer.values:
+                for position in value.positions:
+                    self._check_position(position, chunk, before)
+        self._check_interface(original)
+
+    def _check_position(
+        self,
+        position: tuple[Instruction, ShapeIndex],
+        chunk: str | None,
+        before: Mapping[tuple[str, str, ShapeIndex], int],
+    ) -> None:
+        instruction, index = position
+        shape = instruction.shape.subshape(index)
+        if not shape.is_array:
+            if chunk is not None:
+                self._findings.add(
+                    "arrays only", f"{chunk} has a place that is no array", chunk
+                )
+            return
+        space = shape.memory_space
+        computation = instruction.computation
+        if self.analyses.schedule.time[instruction.id] < 0:
+            return
+        where = f"{instruction.name}{{{','.join(map(str, index))}}}"
+        if chunk is not None and space != self._space:
+            self._findings.add(
+                "one memory",
+                f"it is in memory space {space}, its buffer {chunk} in {self._space}",
+                where,
+                space=space,
+            )
+        elif chunk is None and space == self._space:
+            self._findings.add(
+                "unplaced",
+                "it is in alternate memory but its buffer has no chunk",
+                where,
+            )
+        elif chunk is None:
+            known = before.get((computation.name, instruction.name, index))
+            if known is not None and known not in (space, self._space):
+                self._findings.add(
+                    "one memory",
+                    f"it moved from memory space {known} to {space}",
+                    where,
+                    space=space,
+                )
+
+    def _check_interface(self, original: Module) -> None:
+        """What the caller hands in and gets back stays where the caller has it."""
+        before, after = original.entry, self.analyses.module.entry
+        pairs = [("result", before.root, after.root)]
+        pairs += [
+            (f"parameter {x.parameter_number}", x, y)
+            for x, y in zip(before.parameters, after.parameters, strict=False)
+        ]
+        for what, x, y in pairs:
+            if not x.shape.compatible(y.shape):
+                continue  # reported with the meaning
+            for (index, old), (_, new) in zip(
+                x.shape.leaves(), y.shape.leaves(), strict=True
+            ):
+                if old.is_array and old.memory_space != new.memory_space:
+                    self._findings.add(
+                        "interface",
+                        f"the program's {what} moved from memory space "
+                        f"{old.memory_space} to {new.memory_space}",
+                        f"{y.name}{{{','.join(map(str, index))}}}",
+                    )
+
+
+def _placed_bytes(value: Value) -> int:
+    """Bytes that a value takes in alternate memory: its largest shard if it is split."""
+    shape = value.shape
+    if shape.is_array and shape.layout is not None and shape.layout.split_configs:
+        return min(shape.byte_size(), shape.padded_byte_size())
+    return shape.byte_size()
+
+
+def _spaces_of(module: Module) -> dict[tuple[str, str, ShapeIndex], int]:
+    """Memory space of every array node of a module that is not 0 … all others."""
+    schedule = module.schedule
+    computations: list[Computation] = [] if schedule is None else list(schedule)
+    return {
+        (computation.name, instruction.name, index): leaf.memory_space
+        for computation in computations
+        for instruction in computation.instructions
+        for index, leaf in instruction.shape.leaves()
+        if leaf.is_array
+    }

@@ -1,0 +1,164 @@
+"""Who made the value at a place, seen through everything that names or moves it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msa.hlo.computation import Computation
+from msa.hlo.instruction import Instruction
+from msa.hlo.module import Module
+from msa.hlo.shape import ShapeIndex
+
+_JOIN: Final = "ConcatBitcast"
+_MOVED: Final = frozenset({"dynamic-slice", "fusion", "slice"})
+
+Origin = tuple[str, ...]
+"""Computation, instruction and index, as text; moves have their operands' too."""
+
+
+class Tracer:
+    """Origins of the values of one module.
+
+    Loop state that a loop's body hands on unchanged is traced to what the loop is
+    given. Copies of whole arrays are seen through, synchronous and asynchronous ones
+    alike; a slice is the same slice whether it is asynchronous or not.
+    """
+
+    __slots__ = ("_invariant", "_loops")
+
+    def __init__(self, module: Module) -> None:
+        self._loops: dict[Computation, Instruction] = {}
+        self._invariant: dict[tuple[Instruction, int], bool] = {}
+        loops = [
+            x
+            for computation in module.computation_post_order()
+            for x in computation.instructions
+            if x.opcode == "while"
+        ]
+        for loop in loops:
+            for called in loop.called_computations:
+                self._loops[called] = loop
+        # What one loop hands on may hang on another: once more per level of nesting.
+        while sum([self._find_invariants(loop) for loop in loops]):
+            pass
+
+    def _find_invariants(self, loop: Instruction) -> int:
+        """Elements of a loop's state newly found to keep the value they begin with."""
+        body = loop.while_body
+        parameter = body.parameters[0]
+        found = 0
+        for number in range(len(loop.shape.children)):
+            if (loop, number) in self._invariant:
+                continue
+            place, index = self._walk(body.root, (number,))
+            if place is not parameter or len(index) != 1:
+                # An element that is handed on from an invariant one is traced through.
+                kept = self._walk(loop.operands[0], (number,)) == (place, index)
+            else:
+                kept = index == (number,)
+            if kept:
+                self._invariant[loop, number] = True
+                found += 1
+        return found
+
+    def origin(self, instruction: Instruction, index: ShapeIndex) -> Origin:
+        """Where the value at a node was made."""
+        place, at = self._walk(instruction, index)
+        sliced = _moved_operation(place)
+        if sliced is not None and not at:
+            return self._of_move(*sliced)
+        return place.computation.name, place.name, str(list(at))
+
+    def _of_move(
+        self, operation: Instruction, operands: tuple[Instruction, ...]
+    ) -> Origin:
+        parts: list[str] = [operation.opcode, str(dict(operation.attributes))]
+        parts += [c.name for c in operation.called_computations]
+        for operand in operands:
+            place, at = self._walk(operand, ())
+            parts += [place.computation.name, place.name, str(list(at))]
+        return tuple(parts)
+
+    def _walk(
+        self, instruction: Instruction, index: ShapeIndex
+    ) -> tuple[Instruction, ShapeIndex]:
+        while True:
+            step = self._step(instruction, index)
+            if step is None:
+                return instruction, index
+            instruction, index = step
+
+    def _step(
+        self, x: Instruction, index: ShapeIndex
+    ) -> tuple[Instruction, ShapeIndex] | None:
+        """One instruction back, or None at the place where the value is made."""
+        opcode = x.opcode
+        if opcode == "tuple" and index:
+            return x.operands[index[0]], index[1:]
+        if opcode == "get-tuple-element":
+            return x.operands[0], (x.tuple_index, *index)
+        if opcode in ("bitcast", "copy"):
+            return x.operands[0], index
+        if opcode == "copy-done":
+            start = x.operands[0]
+            return (start.operands[0], index) if start.operands else None
+        if opcode == "copy-start" and index[:1] == (1,):
+            return x.operands[0], index[1:]
+        if opcode == "while" and index and self._invariant.get((x, index[0])):
+            return x.operands[0], index
+        if opcode == "parameter" and index:
+            loop = self._loops.get(x.computation)
+            if loop is not None and self._invariant.get((loop, index[0])):
+                return loop.operands[0], index
+        if x.attributes.get("custom_call_target") == _JOIN:
+            return _whole_of_slices(x)
+        return None
+
+
+def _whole_of_slices(join: Instruction) -> tuple[Instruction, ShapeIndex] | None:
+    """The array whose slices are joined, if they are all of it, in order."""
+    sources = set()
+    pieces = []
+    for done in join.operands:
+        moved = _moved_operation(done)
+        if moved is None or moved[0].opcode != "slice":
+            return None
+        sources.add(moved[1][0])
+        pieces.append(moved[0].attributes["slice"])
+    if len(sources) != 1:
+        return None
+    (source,) = sources
+    return (source, ()) if _tile(pieces, source.shape.dimensions) else None
+
+
+def _tile(
+    pieces: list[tuple[tuple[int, int, int], ...]], dimensions: tuple[int, ...]
+) -> bool:
+    """Whether slices of stride 1 cover an array once, along its dimensions."""
+    covered = 0
+    for piece in pieces:
+        count = 1
+        for start, limit, stride in piece:
+            if stride != 1:
+                return False
+            count *= limit - start
+        covered += count
+    total = 1
+    for size in dimensions:
+        total *= size
+    return covered == total and len(set(pieces)) == len(pieces)
+
+
+def _moved_operation(
+    x: Instruction,
+) -> tuple[Instruction, tuple[Instruction, ...]] | None:
+    """The slice (or fusion) that an instruction is, or wraps, with its operands."""
+    if x.opcode in ("dynamic-slice", "slice"):
+        return x, x.operands
+    if x.opcode == "async-done" and x.operands[0].opcode == "async-start":
+        start = x.operands[0]
+        if start.called_computations:
+            root = start.called_computations[0].root
+            if root.opcode in _MOVED:
+                return root, start.operands
+    return None
