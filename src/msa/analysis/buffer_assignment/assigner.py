@@ -7,6 +7,7 @@ AssignSingleHloBuffer, MaybeAssignBuffer).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -61,10 +62,19 @@ class Occupancy:
         return [int(v) for v in value[hit]]
 
 
+class Strategy(Enum):
+    """How temporaries come to use the storage of outputs and donated arguments."""
+
+    STANDARD = "whole allocations, buffer by buffer"
+    HOSTS_FIRST = "as standard, then any part that is free"
+    CLASSES_FIRST = "results in place of operands first, then any part that is free"
+
+
 class Assigner:
     """The ledger of one assignment under way.
 
     Attributes:
+        strategy: how temporaries use storage that waits.
         allocations: in order of creation.
         home: value id to its allocation.
         delayed: buffers that are left to the packing of temporaries.
@@ -75,7 +85,9 @@ class Assigner:
         live: LiveRanges,
         sharing: OperandSharing,
         options: BufferAssignmentOptions,
+        strategy: Strategy = Strategy.STANDARD,
     ) -> None:
+        self.strategy = strategy
         self.live = live
         self.alias = live.alias
         self.sharing = sharing
@@ -208,14 +220,15 @@ class Assigner:
                 self._assign_parameter(buffer, value, size, color)
                 return
         tuple_shaped = any(v.shape.is_tuple for v in buffer.values)
-        if thread_local or (tuple_shaped and options.sharing == "standard"):
+        if thread_local or (tuple_shaped and self.strategy is Strategy.STANDARD):
             allocation = self.new_allocation(size, color)
             allocation.is_thread_local = thread_local
             allocation.is_tuple = tuple_shaped and not thread_local
             self.put(allocation, buffer, 0)
             return
         out = self.lives_out(buffer)
-        if (out or options.sharing == "standard") and self._reuse(buffer):
+        alone = not out and self.strategy is Strategy.CLASSES_FIRST
+        if not alone and not tuple_shaped and self._reuse(buffer):
             return
         if not out:
             self.delayed.append(buffer)

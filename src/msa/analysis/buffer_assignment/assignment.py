@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from msa.analysis.buffer_assignment.allocation import BufferAllocation, Slice
-from msa.analysis.buffer_assignment.assigner import Assigner
+from msa.analysis.buffer_assignment.assigner import Assigner, Strategy
 from msa.analysis.buffer_assignment.combine import combine_temporaries, isolate
 from msa.analysis.buffer_assignment.computations import allocation_classes
 from msa.analysis.buffer_assignment.options import BufferAssignmentOptions
@@ -86,7 +86,11 @@ class BufferAssignment:
         """
         options = options or BufferAssignmentOptions()
         live = live or LiveRanges.run(module)
-        assigner = _assign(module, live, options)
+        strategies = list(Strategy)
+        if options.sharing == "standard":
+            strategies = [Strategy.STANDARD]
+        assigners = [_assign(module, live, options, s) for s in strategies]
+        assigner = min(assigners, key=_temporary_bytes)
         if options.enable_fallback and _exceeds(assigner):
             plain = BufferAssignmentOptions(
                 **{
@@ -95,7 +99,7 @@ class BufferAssignment:
                     if name not in ("buffer_order", "enable_fallback")
                 }
             )
-            assigner = _assign(module, live, plain)
+            assigner = _assign(module, live, plain, Strategy.STANDARD)
         return BufferAssignment(
             module, assigner.allocations, assigner.home, live, options
         )
@@ -260,10 +264,18 @@ class BufferAssignment:
         return f"<BufferAssignment {self.module.name}: {len(self.allocations)}>"
 
 
+def _temporary_bytes(assigner: Assigner) -> int:
+    return sum(a.size for a in assigner.allocations if a.is_temporary)
+
+
 def _assign(
-    module: Module, live: LiveRanges, options: BufferAssignmentOptions
+    module: Module,
+    live: LiveRanges,
+    options: BufferAssignmentOptions,
+    strategy: Strategy,
 ) -> Assigner:
-    assigner = Assigner(live, OperandSharing(live.alias.dataflow), options)
+    sharing = OperandSharing(live.alias.dataflow)
+    assigner = Assigner(live, sharing, options, strategy)
     classes = allocation_classes(module)
     assigner.assign_presets()
     assigner.assign_all(classes.global_, thread_local=False)

@@ -7,19 +7,22 @@ members of a class get one offset.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
-from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msa.analysis.buffer_assignment.holes import Piece
-from msa.analysis.copy_insertion.hazards import reads_elsewhere
-from msa.hlo.opcode import is_elementwise
+from msa.analysis.copy_insertion.conflicts import takes_over
+from msa.analysis.shape_nodes import shape_nodes
 
 if TYPE_CHECKING:
     from msa.analysis.live_ranges import LiveRanges
     from msa.analysis.operand_sharing import OperandSharing
     from msa.analysis.values import HloBuffer, Value
-    from msa.hlo.instruction import Instruction
+
+_NEVER: Final = frozenset(
+    {"parameter", "constant", "while", "conditional", "call", "tuple"}
+)
 
 
 def pieces_of(buffer: HloBuffer, live: LiveRanges) -> list[Piece]:
@@ -50,25 +53,47 @@ class ShareClass:
     Attributes:
         buffers: the members.
         size: bytes.
-        pieces: half-open times in which a member holds a needed value.
+        rows: (start, end, value id), half-open, sorted: when which value is needed.
         host: number of the output or donated argument whose storage it is, or -1.
-        taken: the last step at which one member took over from another, or -1; at
-            one step only one may.
 
-    Invariant: members are alive at different times, except for the step at which
-    one is computed in place of another.
+    Invariant: rows of different buffers overlap at most at the step at which one
+    value is computed in place of the other.
     """
 
-    __slots__ = ("buffers", "host", "pieces", "size", "taken")
+    __slots__ = ("_pieces", "buffers", "host", "rows", "size")
 
     def __init__(
-        self, buffer: HloBuffer, size: int, pieces: list[Piece], host: int = -1
+        self, buffer: HloBuffer, size: int, live: LiveRanges, host: int = -1
     ) -> None:
         self.buffers = [buffer]
         self.size = size
-        self.pieces = pieces
         self.host = host
-        self.taken = -1
+        self.rows = sorted(
+            (bound.start, bound.end + 1, value.id)
+            for value in buffer.values
+            if (bound := live.range_of(value)) is not None
+        )
+        self._pieces: list[Piece] | None = None
+
+    @property
+    def pieces(self) -> list[Piece]:
+        """Times in which some member is needed, merged."""
+        if self._pieces is None:
+            self._pieces = merge_pieces([row[:2] for row in self.rows])
+        return self._pieces
+
+    def absorb(self, other: ShareClass) -> None:
+        """Take in another class; linear in the smaller one."""
+        small, large = sorted((self.rows, other.rows), key=len)
+        for row in small:
+            if not large or row > large[-1]:
+                large.append(row)
+            else:
+                large.insert(bisect_left(large, row), row)
+        self.rows = large
+        self._pieces = None
+        self.buffers.extend(other.buffers)
+        self.host = max(self.host, other.host)
 
 
 def share_classes(
@@ -80,115 +105,94 @@ def share_classes(
     """Unite buffers whose values are computed in place of each other.
 
     Args:
-        buffers: rows (buffer, bytes, host or -1); each has a live range.
+        buffers: rows (buffer, bytes, host or -1).
         live: normalised live ranges.
         sharing: which results may be written over which operands.
         size_of: bytes of a value; only equal sizes share.
 
-    Near linear: unions of classes that interleave in time are given up when they
-    have many pieces.
+    Near linear: the smaller class is always taken into the larger one.
     """
-    dataflow = live.alias.dataflow
-    owner: dict[int, ShareClass] = {}
-    buffer_of: dict[int, HloBuffer] = {}
-    for buffer, size, host in buffers:
-        owner[buffer.id] = ShareClass(buffer, size, pieces_of(buffer, live), host)
-        for value in buffer.values:
-            buffer_of[value.id] = buffer
-    values = sorted(
-        (
-            (bound.start, value.id, value)
-            for b in (c.buffers[0] for c in owner.values())
-            for value in b.values
-            if (bound := live.range_of(value)) is not None
-        ),
-        key=lambda row: row[:2],
-    )
-    parent: dict[int, int] = {}
+    return _Sharer(live, sharing, size_of).run(buffers)
 
-    def find(number: int) -> int:
-        path = []
-        while number in parent:
-            path.append(number)
-            number = parent[number]
-        for passed in path:
-            parent[passed] = number
+
+class _Sharer:
+    """Union of classes in order of time."""
+
+    def __init__(
+        self,
+        live: LiveRanges,
+        sharing: OperandSharing,
+        size_of: Callable[[Value], int],
+    ) -> None:
+        self._live = live
+        self._flow = live.alias.dataflow
+        self._sharing = sharing
+        self._size_of = size_of
+        self._owner: dict[int, ShareClass] = {}
+        self._buffer: dict[int, int] = {}
+        self._parent: dict[int, int] = {}
+
+    def run(self, buffers: Iterable[tuple[HloBuffer, int, int]]) -> list[ShareClass]:
+        starts: list[tuple[int, int]] = []
+        for buffer, size, host in buffers:
+            group = ShareClass(buffer, size, self._live, host)
+            self._owner[buffer.id] = group
+            self._buffer.update((v.id, buffer.id) for v in buffer.values)
+            starts.extend((row[0], row[2]) for row in group.rows)
+        for start, number in sorted(starts):
+            value = self._flow.value(number)
+            x = value.instruction
+            if x.operands and x.opcode not in _NEVER and not value.shape.is_tuple:
+                self._settle(value, start)
+        return list(self._owner.values())
+
+    def _find(self, number: int) -> int:
+        parent = self._parent
+        while (up := parent.get(number, number)) != number:
+            parent[number] = parent.get(up, up)
+            number = up
         return number
 
-    for start, _, value in values:
-        user, index = value.position
-        if not user.operands or user.opcode in _NEVER:
-            continue
-        mine = find(buffer_of[value.id].id)
-        for operand in dict.fromkeys(user.operands):
-            found = dataflow.values_at(operand, ())
-            if len(found) != 1 or found[0].id not in buffer_of:
-                continue
-            old = found[0]
-            bound = live.range_of(old)
-            theirs = find(buffer_of[old.id].id)
-            if bound is None or bound.end != start or theirs == mine:
-                continue
-            if size_of(old) != size_of(value) or not can_overwrite(
-                sharing, operand, user, index
-            ):
-                continue
-            keep, gone = owner[theirs], owner[mine]
-            united = _unite(keep, gone, start)
-            if united is None:
-                continue
-            if gone.host >= 0:
-                keep.host = gone.host
-            keep.pieces = united
-            keep.taken = start
-            keep.buffers.extend(gone.buffers)
-            parent[mine] = theirs
-            del owner[mine]
-            break
-    return list(owner.values())
+    def _settle(self, value: Value, start: int) -> None:
+        """Let a value take over the storage of an operand, the first that allows."""
+        for operand in dict.fromkeys(value.instruction.operands):
+            for index in shape_nodes(operand.shape).indices:
+                for old in self._flow.values_at(operand, index):
+                    bound = self._live.range_of(old)
+                    if (
+                        bound is None
+                        or bound.end != start
+                        or old.id not in self._buffer
+                        or self._size_of(old) != self._size_of(value)
+                    ):
+                        continue
+                    mine = self._find(self._buffer[value.id])
+                    theirs = self._find(self._buffer[old.id])
+                    if mine != theirs and self._unite(theirs, mine):
+                        return
 
+    def _unite(self, keep: int, gone: int) -> bool:
+        a, b = self._owner[keep], self._owner[gone]
+        if a.size != b.size or (a.host >= 0 and b.host >= 0) or self._clash(a, b):
+            return False
+        a.absorb(b)
+        self._parent[gone] = keep
+        del self._owner[gone]
+        return True
 
-_NEVER = frozenset({"parameter", "constant", "while", "conditional", "call"})
-_MANY_PIECES = 256
-
-
-def can_overwrite(
-    sharing: OperandSharing,
-    operand: Instruction,
-    user: Instruction,
-    index: tuple[int, ...],
-) -> bool:
-    """Whether a result may be written over an operand that dies at its user.
-
-    Stricter than `can_share`: every slot that reads the operand must allow it.
-    """
-    if not sharing.can_share(operand, (), user, index):
+    def _clash(self, a: ShareClass, b: ShareClass) -> bool:
+        few, many = sorted((a.rows, b.rows), key=len)
+        for row in few:
+            at = bisect_left(many, (row[1],))
+            while at:
+                at -= 1
+                other = many[at]
+                if other[1] <= row[0]:
+                    break
+                first, second = sorted((row, other))
+                if first[1] != second[0] + 1 or first[0] == second[0]:
+                    return True
+                old, new = self._flow.value(first[2]), self._flow.value(second[2])
+                if not takes_over(self._sharing, self._live.alias.pairs, old, new):
+                    return True
         return False
-    slots = user.operand_indices(operand)
-    if len(slots) > 1:
-        return all(is_elementwise(user, slot) for slot in slots)
-    if user.opcode == "fusion" and not is_elementwise(user, slots[0]):
-        return not reads_elsewhere(user, slots[0], (), index)
-    return True
-
-
-def _unite(a: ShareClass, b: ShareClass, time: int) -> list[Piece] | None:
-    """Pieces of both, when they overlap at most at the step `time`; else None."""
-    if a.size != b.size or (a.host >= 0 and b.host >= 0):
-        return None
-    if time in (a.taken, b.taken):
-        return None
-    if a.pieces[-1][1] == time + 1 and b.pieces[0][0] == time:
-        # The usual case, a chain: the last piece of one meets the first of the other.
-        joined = (a.pieces[-1][0], b.pieces[0][1])
-        if len(b.pieces) == 1:
-            a.pieces[-1] = joined
-            return a.pieces
-        return [*a.pieces[:-1], joined, *b.pieces[1:]]
-    if len(a.pieces) + len(b.pieces) > _MANY_PIECES:
-        return None
-    events = sorted([*a.pieces, *b.pieces])
-    for (_, end), (start, _) in pairwise(events):
-        if start < end and not (start == time and end == time + 1):
-            return None
-    return merge_pieces(events)

@@ -7,9 +7,11 @@ Source: `xla/service/buffer_assignment.cc`
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from msa.analysis.buffer_assignment.assigner import Strategy
 from msa.analysis.buffer_assignment.holes import (
     Host,
     Tenant,
@@ -18,6 +20,7 @@ from msa.analysis.buffer_assignment.holes import (
 )
 from msa.analysis.buffer_assignment.sharing import (
     ShareClass,
+    merge_pieces,
     pieces_of,
     share_classes,
 )
@@ -29,6 +32,10 @@ if TYPE_CHECKING:
     from msa.analysis.buffer_assignment.assigner import Assigner
     from msa.analysis.values import HloBuffer
     from msa.hlo.computation import Computation
+
+
+_PAGED: Final = (0, 1)
+"""Colours whose temporaries are cut into pages when a page size is set."""
 
 
 def assign_temporaries(assigner: Assigner) -> None:
@@ -75,30 +82,29 @@ def _assign_heap(
 ) -> list[BufferAllocation]:
     """Pack buffers of one colour into new allocations."""
     options = assigner.options
-    tight = options.sharing == "tight" and use_hosts
-    hosts = _hosts(assigner, color) if tight else []
+    borrow = assigner.strategy is not Strategy.STANDARD and use_hosts
+    hosts = _hosts(assigner, color) if borrow else []
     rows = [(b, assigner.size_of(b), -1) for b in buffers]
-    for number, (allocation, held) in enumerate(hosts):
-        rows.append((held, allocation.size, number))
+    if assigner.strategy is Strategy.CLASSES_FIRST:
+        for number, host in enumerate(hosts):
+            if len(host.buffers) == 1:
+                rows.append((host.buffers[0], host.allocation.size, number))
     classes = share_classes(rows, assigner.live, assigner.sharing, options.size_of)
-    homes: dict[int, ShareClass] = {}
     free: list[ShareClass] = []
     empty: list[ShareClass] = []
     for group in classes:
         if group.host >= 0:
-            homes[group.host] = group
-            allocation, held = hosts[group.host]
-            for buffer in group.buffers:
-                if buffer is not held:
-                    assigner.put(allocation, buffer, 0)
+            _join_host(assigner, hosts[group.host], group)
         else:
             (free if group.size and group.pieces else empty).append(group)
     if hosts:
-        free = _into_hosts(assigner, color, free, hosts, homes)
+        free = _into_hosts(assigner, color, free, hosts)
     made: list[BufferAllocation] = []
-    for heap in _heaps(assigner, color, free):
+    paged = options.page_bytes is not None and color in _PAGED
+    for page, heap in enumerate(_heaps(assigner, color, free)):
         size = max(offset + group.size for group, offset in heap)
         allocation = assigner.new_allocation(size, color)
+        allocation.page = page if paged else -1
         made.append(allocation)
         for group, offset in heap:
             for buffer in group.buffers:
@@ -121,7 +127,7 @@ def _heaps(
     """Offsets of classes, in one heap or in several of limited size."""
     options = assigner.options
     alignment = options.alignment_of(color)
-    limit = options.page_bytes if color in (0, 1) else None
+    limit = options.page_bytes if color in _PAGED else None
     if limit is not None:
         for group in classes:
             if group.size > limit and not any(
@@ -195,9 +201,22 @@ def _packed(
 # -- storage of outputs and donated arguments --------------------------------------
 
 
-def _hosts(assigner: Assigner, color: int) -> list[tuple[BufferAllocation, HloBuffer]]:
-    """Allocations of a colour that may be borrowed while their owner is not live."""
-    found: list[tuple[BufferAllocation, HloBuffer]] = []
+@dataclass(slots=True)
+class _Host:
+    """An allocation that may be borrowed while its owner does not need it.
+
+    Attributes:
+        allocation: the storage.
+        buffers: what was assigned to it so far; the owner first.
+    """
+
+    allocation: BufferAllocation
+    buffers: list[HloBuffer]
+
+
+def _hosts(assigner: Assigner, color: int) -> list[_Host]:
+    """Outputs and donated arguments of a colour, in order of their allocations."""
+    found: list[_Host] = []
     for allocation in assigner.allocations:
         borrowed = allocation.maybe_live_out or allocation.aliased_with_output
         if not borrowed or allocation.color != color or not allocation.size:
@@ -205,18 +224,24 @@ def _hosts(assigner: Assigner, color: int) -> list[tuple[BufferAllocation, HloBu
         if allocation.is_readonly or not allocation.is_reusable or allocation.preset:
             continue
         values = [assigner.alias.dataflow.value(v) for v in allocation.assigned]
+        if any(v.shape.is_tuple for v in values):
+            continue
         buffers = {b.id: b for b in map(assigner.alias.buffer_of, values)}
-        if len(buffers) == 1 and not any(v.shape.is_tuple for v in values):
-            found.append((allocation, next(iter(buffers.values()))))
+        found.append(_Host(allocation, list(buffers.values())))
     return found
 
 
+def _join_host(assigner: Assigner, host: _Host, group: ShareClass) -> None:
+    """Members of a class that contains the host's owner take its storage."""
+    owner = host.buffers[0]
+    for buffer in group.buffers:
+        if buffer is not owner:
+            assigner.put(host.allocation, buffer, 0)
+            host.buffers.append(buffer)
+
+
 def _into_hosts(
-    assigner: Assigner,
-    color: int,
-    classes: list[ShareClass],
-    hosts: list[tuple[BufferAllocation, HloBuffer]],
-    homes: dict[int, ShareClass],
+    assigner: Assigner, color: int, classes: list[ShareClass], hosts: list[_Host]
 ) -> list[ShareClass]:
     """Move classes into free windows; what stays is returned."""
     hidden = assigner.options.must_not_live_out
@@ -225,11 +250,17 @@ def _into_hosts(
         for group in classes
         if hidden is None or not any(hidden(v) for b in group.buffers for v in b.values)
     ]
+    busy = [
+        merge_pieces(
+            [p for buffer in host.buffers for p in pieces_of(buffer, assigner.live)]
+        )
+        for host in hosts
+    ]
     filling = fill_holes(
         [Tenant(group.size, tuple(group.pieces)) for group in movable],
         [
-            Host(allocation.size, tuple(homes[number].pieces))
-            for number, (allocation, _) in enumerate(hosts)
+            Host(host.allocation.size, tuple(pieces))
+            for host, pieces in zip(hosts, busy, strict=True)
         ],
         steps=len(assigner.live.schedule) + 1,
         alignment=assigner.options.alignment_of(color),
@@ -238,7 +269,7 @@ def _into_hosts(
     for number, (host, offset) in filling.placed.items():
         gone.add(id(movable[number]))
         for buffer in movable[number].buffers:
-            assigner.put(hosts[host][0], buffer, offset)
+            assigner.put(hosts[host].allocation, buffer, offset)
     return [group for group in classes if id(group) not in gone]
 
 

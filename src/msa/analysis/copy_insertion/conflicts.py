@@ -46,7 +46,8 @@ class _Classes:
     """Values joined so far, each class with its pieces in order of time.
 
     Invariant: pieces of a class overlap at most where one value is computed in
-    place of another.
+    place of another, or in branches that exclude each other (`_overlapping` holds
+    the classes with such pieces).
     """
 
     def __init__(
@@ -57,12 +58,15 @@ class _Classes:
         pairs: InPlacePairs,
     ) -> None:
         self._dataflow = dataflow
+        self._lifetimes = lifetimes
         self._pairs = pairs
         self._sharing = sharing
         self._parent: dict[int, int] = {}
         self._pieces: dict[int, list[Piece]] = {
             v: [(start, end, v)] for v, (start, end) in lifetimes.spans.items()
         }
+        self._overlapping: set[int] = set()
+        self._excluded = False
         self._read_only = {v.id for v in dataflow.values if lifetimes.is_read_only(v)}
 
     def find(self, value: int) -> int:
@@ -84,30 +88,41 @@ class _Classes:
             clash = self._clash(one, two)
             if clash:
                 return clash
+            if self._excluded:
+                self._overlapping.update((one, two))
         small, large = sorted(
             (one, two), key=lambda r: (len(self._pieces.get(r, ())), -r)
         )
         self._parent[small] = large
-        if small in self._read_only:
-            self._read_only.add(large)
+        for marks in (self._read_only, self._overlapping):
+            if small in marks:
+                marks.add(large)
         target = self._pieces.setdefault(large, [])
         for piece in self._pieces.pop(small, ()):
             target.insert(bisect_left(target, piece), piece)
         return ""
 
     def _clash(self, one: int, two: int) -> str:
+        self._excluded = False
+        if len(self._pieces.get(one, ())) > len(self._pieces.get(two, ())):
+            one, two = two, one
         mine, theirs = self._pieces.get(one, []), self._pieces.get(two, [])
-        if len(mine) > len(theirs):
-            mine, theirs = theirs, mine
+        nested = two in self._overlapping
         for piece in mine:
             at = bisect_left(theirs, (piece[1],))
             while at:
                 at -= 1
                 other = theirs[at]
                 if other[1] <= piece[0]:
+                    if nested:
+                        continue
                     break
                 first, second = sorted((piece, other))
-                if not self._meets(first, second):
+                if self._meets(first, second):
+                    continue
+                if self._exclusive(first, second):
+                    self._excluded = True
+                else:
                     old = self._dataflow.value(first[2])
                     new = self._dataflow.value(second[2])
                     return f"{old.position} is still needed when {new.position} is made"
@@ -117,9 +132,33 @@ class _Classes:
         """Whether the later value is computed in place of the earlier one."""
         if first[1] != second[0] + 1 or first[0] == second[0]:
             return False
+        if first[2] in self._lifetimes.held:
+            return False
         old = self._dataflow.value(first[2])
         new = self._dataflow.value(second[2])
         return takes_over(self._sharing, self._pairs, old, new)
+
+    def _exclusive(self, first: Piece, second: Piece) -> bool:
+        """Whether the earlier value is only needed when the later is not made.
+
+        That is so when the later one belongs to a branch of a conditional, and the
+        earlier one is needed then for other branches only.
+        """
+        old = self._dataflow.value(first[2])
+        new = self._dataflow.value(second[2])
+        computation = new.instruction.computation
+        graph = self._dataflow.call_graph
+        while (caller := graph.parent_call(computation)) is not None:
+            if caller.opcode == "conditional":
+                branch = caller.called_computations.index(computation)
+                end, held = self._lifetimes.end_in_branch(old, caller, branch)
+                if end <= second[0]:
+                    return True
+                meets = end == second[0] + 1 and not held
+                if meets and takes_over(self._sharing, self._pairs, old, new):
+                    return True
+            computation = caller.computation
+        return False
 
 
 def takes_over(

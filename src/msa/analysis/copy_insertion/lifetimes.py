@@ -26,11 +26,13 @@ class Lifetimes:
         spans: value id to its time.
         end: one past the last step; values of the program's result and parameters
             that are not given away live until then.
+        held: ids of values that live to the end of a computation as part of its
+            result, so that nothing may take over their storage there.
 
     Linear in positions and uses.
     """
 
-    __slots__ = ("_dataflow", "_flat", "_given", "_time", "end", "spans")
+    __slots__ = ("_dataflow", "_flat", "_given", "_time", "end", "held", "spans")
 
     def __init__(self, dataflow: DataflowAnalysis, flat: FlattenedSchedule) -> None:
         self._dataflow = dataflow
@@ -40,6 +42,7 @@ class Lifetimes:
             (a.parameter_number, a.parameter_index) for a in dataflow.module.aliases
         }
         self.end = flat.end
+        self.held: set[int] = set()
         self.spans: dict[int, tuple[int, int]] = {}
         for value in dataflow.values:
             if self._time[value.instruction.id] >= 0:
@@ -68,13 +71,61 @@ class Lifetimes:
             end = max(end, self._position_end(place.instruction))
         for use in value.uses:
             end = max(end, self._use_end(use.instruction, use.operand_number))
+        if any(self._ends_with(place.instruction, end) for place in value.positions):
+            self.held.add(value.id)
         return start, self._in_async(x.computation, end)
+
+    def end_in_branch(
+        self, value: Value, conditional: Instruction, branch: int
+    ) -> tuple[int, bool]:
+        """When a value is needed last if a conditional takes one of its branches.
+
+        What other branches do with it does not count. The flag says whether it is
+        part of a result at that time, so that nothing may take over its storage.
+        """
+        others = {
+            c for k, c in enumerate(conditional.called_computations) if k != branch
+        }
+        end = self.spans[value.id][0] + 1
+        for place in value.positions:
+            if not self._within(place.instruction, others):
+                end = max(end, self._position_end(place.instruction))
+        for use in value.uses:
+            x, operand = use.instruction, use.operand_number
+            if x is conditional and operand and operand != branch + 1:
+                continue
+            if not self._within(x, others):
+                end = max(end, self._use_end(x, operand))
+        held = any(
+            self._ends_with(place.instruction, end)
+            for place in value.positions
+            if not self._within(place.instruction, others)
+        )
+        return end, held
+
+    def _within(self, x: Instruction, computations: set[Computation]) -> bool:
+        """Whether an instruction runs as part of one of the computations."""
+        computation: Computation | None = x.computation
+        while computation is not None:
+            if computation in computations:
+                return True
+            caller = self._dataflow.call_graph.parent_call(computation)
+            computation = None if caller is None else caller.computation
+        return False
+
+    def _ends_with(self, x: Instruction, end: int) -> bool:
+        """Whether a value at a node of `x` ends with the computation around it."""
+        computation = x.computation
+        span = self._flat.spans.get(computation)
+        return computation.root is x and span is not None and span[1] == end
 
     def _position_end(self, x: Instruction) -> int:
         computation = x.computation
         time = self._time[x.id]
         if time < 0:
             return 0
+        if computation.root is x:
+            return self._flat.spans[computation][1]
         if x.opcode == "parameter":
             # A loop's condition passes the state on to the body.
             caller = self._dataflow.call_graph.parent_call(computation)
@@ -84,9 +135,6 @@ class Lifetimes:
                 and computation is caller.while_condition
             ):
                 return self._flat.spans[caller.while_body][0]
-            return time + 1
-        if computation.root is x:
-            return self._flat.spans[computation][1]
         return time + 1
 
     def _use_end(self, user: Instruction, operand: int) -> int:
