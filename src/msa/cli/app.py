@@ -9,8 +9,8 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from msa import __version__
 from msa.errors import CapacityError, ExecutionError, MsaError, PlanError
+from msa.version import VERSION
 
 DONE: Final = 0
 NEGATIVE: Final = 1
@@ -40,7 +40,7 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
         epilog="example: msa plan model.hlo --target tpu_v5e --html plan.html",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"msa {__version__}")
+    parser.add_argument("--version", action="version", version=f"msa {VERSION}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, text in COMMANDS.items():
         sub = commands.add_parser(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msa.errors import FileFormatError
 
 if TYPE_CHECKING:
     from msa.hlo import Module
@@ -17,30 +16,21 @@ def read_module(path: str) -> Module:
     import msa
 
     if path == "-":
-        return msa.parse(sys.stdin.read())
+        try:
+            text = sys.stdin.read()
+        except UnicodeDecodeError as error:
+            raise FileFormatError(
+                f"cannot be read: {error}", where="stdin", hint="is it HLO text?"
+            ) from error
+        return msa.parse(text)
     return msa.load(path)
 
 
 def write_result(path: str, text: str) -> None:
-    """Write to standard output (`-`) or replace a file in one step.
+    """Write to standard output (`-`) or replace a file in one step."""
+    from msa.report.files import write_whole
 
-    The text goes to a temporary file beside the target first, so that an interrupted
-    run leaves either the old file or the new one.
-    """
     if path == "-":
-        sys.stdout.write(text)
-        return
-    target = Path(path)
-    handle, temporary = tempfile.mkstemp(
-        prefix=f".{target.name}.", dir=target.parent or Path()
-    )
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    else:
+        write_whole(path, text)

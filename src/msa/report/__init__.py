@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from msa.report.capture import capture_plan as capture_plan
     from msa.report.difference import PlanDiff as PlanDiff
     from msa.report.faces import plan_ascii as plan_ascii
+    from msa.report.faces import plan_csv as plan_csv
     from msa.report.faces import plan_diff as plan_diff
     from msa.report.faces import plan_figure as plan_figure
     from msa.report.faces import plan_html as plan_html
@@ -32,6 +33,7 @@ _HOMES = {
     "capture_module": "capture",
     "capture_plan": "capture",
     "plan_ascii": "faces",
+    "plan_csv": "faces",
     "plan_diff": "faces",
     "plan_figure": "faces",
     "plan_html": "faces",

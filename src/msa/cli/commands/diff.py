@@ -22,6 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--against-memory", metavar="SIZE", help="fast memory of the second plan"
     )
+    parser.add_argument("--html", metavar="FILE", help="page with both maps")
     parser.add_argument(
         "--against-strategy", choices=["greedy", "search"], help="of the second plan"
     )
@@ -46,5 +47,8 @@ def run(options: argparse.Namespace) -> int:
         left = msa.assign(module, target, planning, progress=progress)
         right = msa.assign(other, second, against, progress=progress)
     difference = left.diff(right)
-    sys.stdout.write(f"{difference}\n")
+    if options.html:
+        files.write_result(options.html, difference.html())
+    if options.html != "-":
+        sys.stdout.write(f"{difference}\n")
     return 1 if difference else 0

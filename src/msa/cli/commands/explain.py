@@ -7,6 +7,7 @@ import sys
 
 from msa.cli import arguments, files
 from msa.cli.progress import Progress
+from msa.errors import OptionsError, PlanError
 
 EXAMPLE = "msa explain model.hlo dot.4 --alternate-memory 16MiB"
 
@@ -35,5 +36,9 @@ def run(options: argparse.Namespace) -> int:
             progress=progress,
         )
     explain = plan.why_not if options.why_not else plan.explain
-    sys.stdout.write(f"{explain(options.name)}\n")
+    try:
+        text = explain(options.name)
+    except PlanError as error:  # no such name: bad input, not a bad plan
+        raise OptionsError(error.message, hint=error.hint) from error
+    sys.stdout.write(f"{text}\n")
     return 0

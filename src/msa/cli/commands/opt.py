@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from msa.cli import files
+from msa.cli.progress import Progress
 
 EXAMPLE = 'msa opt in.hlo -p "copy-insertion,dce" -o out.hlo'
 
@@ -22,7 +23,9 @@ def run(options: argparse.Namespace) -> int:
     """Run the pipeline on the module and print the result."""
     from msa.passes import Pipeline
 
+    pipeline = Pipeline(options.pipeline)
     module = files.read_module(options.module)
-    result = Pipeline(options.pipeline).run(module)
+    with Progress() as progress:
+        result = pipeline.run(module, progress=progress)
     files.write_result(options.output, result.to_text())
     return 0

@@ -39,9 +39,11 @@ def run(options: argparse.Namespace) -> int:
     )
     plan.verify()
     if options.output:
-        plan.to_csv(options.output)
+        files.write_result(options.output, plan.to_csv())
     if options.html:
-        files.write_result(options.html, plan.html())
+        files.write_result(options.html, plan.to_html())
+    if "-" in (options.output, options.html):
+        return 0
     if options.ascii:
         sys.stdout.write(f"{plan.ascii()}\n")
     proof = "optimal" if plan.optimal else "not proved optimal"

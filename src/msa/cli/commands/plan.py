@@ -21,13 +21,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", metavar="FILE", help="the plan as JSON")
     parser.add_argument("--csv", metavar="FILE", help="the copies as CSV")
     parser.add_argument("--perfetto", metavar="FILE", help="trace for Perfetto")
-    parser.add_argument("--no-verify", action="store_true", help="skip verification")
+    parser.add_argument(
+        "--no-verify", action="store_true", help="skip the check of the plan"
+    )
+    parser.add_argument("--table", action="store_true", help="list the buffers")
+    parser.add_argument("--ascii", action="store_true", help="draw the map")
     parser.add_argument("-q", "--quiet", action="store_true", help="no summary")
 
 
 def run(options: argparse.Namespace) -> int:
     """Plan, verify, write files, print the summary."""
     import msa
+    from msa.report import plan_csv, plan_perfetto
 
     module = files.read_module(options.module)
     target = arguments.target_of(options)
@@ -44,9 +49,20 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         files.write_result(options.json, plan.to_json())
     if options.csv:
-        plan.to_csv(options.csv)
+        files.write_result(options.csv, plan_csv(plan))
     if options.perfetto:
-        plan.to_perfetto(options.perfetto)
-    if not options.quiet and "-" not in (options.output, options.html, options.json):
+        files.write_result(options.perfetto, plan_perfetto(plan))
+    written = (
+        options.output,
+        options.html,
+        options.json,
+        options.csv,
+        options.perfetto,
+    )
+    if not options.quiet and "-" not in written:
         sys.stdout.write(plan.summary() + "\n")
+        if options.table:
+            sys.stdout.write(f"\n{plan.table()}\n")
+        if options.ascii:
+            sys.stdout.write(f"\n{plan.ascii()}\n")
     return 0

@@ -22,6 +22,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     arguments.add_strategy(parser)
     parser.add_argument("--csv", metavar="FILE", help="rows as CSV")
+    parser.add_argument(
+        "--journal", metavar="FILE", help="keep finished rows; go on after a stop"
+    )
     parser.add_argument("--jobs", type=int, help="processes (default: all cores)")
 
 
@@ -43,9 +46,11 @@ def run(options: argparse.Namespace) -> int:
             targets,
             arguments.planning_options(options),
             executor=pool,
+            journal=options.journal,
             progress=progress,
         )
     if options.csv:
-        result.to_csv(options.csv)
-    sys.stdout.write(f"{result.table()}\n")
-    return 0
+        files.write_result(options.csv, result.to_csv())
+    if options.csv != "-":
+        sys.stdout.write(f"{result.table()}\n")
+    return 1 if any(row.error for row in result.rows) else 0

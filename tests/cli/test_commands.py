@@ -1,0 +1,266 @@
+"""Every command: what it prints, what it writes, how it ends."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import msa
+from msa.cli import main
+from msa.cli.app import COMMANDS
+
+MODULE = """\
+HloModule small, is_scheduled=true
+
+ENTRY main {
+  a = f32[1024,1024]{1,0} parameter(0)
+  w = f32[1024,1024]{1,0} parameter(1)
+  b = f32[1024,1024]{1,0} negate(a)
+  c = f32[1024,1024]{1,0} exponential(b)
+  d = f32[1024,1024]{1,0} add(b, c)
+  ROOT e = f32[1024,1024]{1,0} multiply(d, w)
+}
+"""
+SMALL = MODULE.replace("1024,1024", "8,16")
+BUFFERS = "id,lower,upper,size\na,0,2,2\nb,1,3,1\nc,2,3,2\n"
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> str:
+    path = tmp_path / "small.hlo"
+    path.write_text(MODULE)
+    return str(path)
+
+
+def ends(
+    capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0
+) -> tuple[str, str]:
+    got = main(list(arguments))
+    out, err = capsys.readouterr()
+    assert got == code, err
+    return out, err
+
+
+def test_plan_prints_a_summary(module: str, capsys: pytest.CaptureFixture[str]) -> None:
+    out, err = ends(capsys, "plan", module, "--alternate-memory", "16MiB")
+    assert "times as fast" in out
+    assert err == ""
+
+
+def test_plan_writes_every_kind_of_file(
+    module: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = {
+        "-o": "out.hlo",
+        "--html": "plan.html",
+        "--json": "plan.json",
+        "--csv": "copies.csv",
+        "--perfetto": "trace.json",
+    }
+    arguments = [x for flag, n in names.items() for x in (flag, str(tmp_path / n))]
+    out, _ = ends(capsys, "plan", module, *arguments, "-q")
+    assert out == ""
+    planned = msa.load(tmp_path / "out.hlo")
+    assert "S(1)" in planned.to_text()
+    assert (tmp_path / "plan.html").read_text().startswith("<!doctype html>")
+    assert json.loads((tmp_path / "plan.json").read_text())["module"] == "small"
+    rows = list(csv.DictReader((tmp_path / "copies.csv").read_text().splitlines()))
+    assert rows
+    assert {"kind", "source", "bytes"} <= set(rows[0])
+    assert json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(
+        [*names.values(), "small.hlo"]
+    )
+
+
+@pytest.mark.parametrize("flag", ["-o", "--html", "--json", "--csv", "--perfetto"])
+def test_a_dash_is_standard_output_and_nothing_else(
+    flag: str, module: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, _ = ends(capsys, "plan", module, flag, "-")
+    assert "times as fast" not in out
+    if flag == "-o":
+        msa.parse(out)
+    if flag in ("--json", "--perfetto"):
+        json.loads(out)
+
+
+def test_plan_reads_standard_input(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(MODULE))
+    out, _ = ends(capsys, "plan", "-")
+    assert out.splitlines()[0].split()[:2] == ["module", "small,"]
+
+
+def test_plan_draws_and_lists(module: str, capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = ends(capsys, "plan", module, "--table", "--ascii")
+    assert "offset" in out
+    assert "|" in out
+
+
+def test_report(
+    module: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page, data = tmp_path / "m.html", tmp_path / "m.json"
+    out, _ = ends(capsys, "report", module, "--html", str(page), "--json", str(data))
+    assert "peak" in out.lower()
+    assert "<html" in page.read_text()
+    # Arguments 8 MiB, result 4 MiB, and b with c live together: d may reuse one.
+    assert json.loads(data.read_text())["peak_bytes"] >= 16 << 20
+
+
+def test_simulate_says_what_the_library_says(
+    module: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, _ = ends(capsys, "simulate", module, "--json")
+    expected = msa.simulate(msa.parse(MODULE), msa.Target.preset("tpu_v5e"))
+    assert json.loads(out)["elapsed_seconds"] == expected.elapsed_seconds
+    out, _ = ends(capsys, "simulate", module)
+    assert "waits for copies" in out
+
+
+def test_explain(module: str, capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = ends(capsys, "explain", module, "b")
+    assert out.startswith("b{}")
+    out, _ = ends(capsys, "explain", module, "e", "--why-not")
+    assert "e{}" in out
+    _, err = ends(capsys, "explain", module, "bb", code=2)
+    assert "did you mean 'b'?" in err
+
+
+def test_prove(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "small.hlo"
+    path.write_text(SMALL)
+    out, _ = ends(capsys, "prove", str(path), "--seeds", "2")
+    assert out == "equal on 2 seed(s): small\n"
+
+
+def test_diff_ends_with_one_when_plans_differ(
+    module: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, _ = ends(capsys, "diff", module)
+    assert "same" in out
+    page = tmp_path / "diff.html"
+    more = ("--alternate-memory", "1MiB", "--against-memory", "16MiB")
+    out, _ = ends(capsys, "diff", module, *more, "--html", str(page), code=1)
+    assert "16 MiB" in out
+    assert "<html" in page.read_text()
+
+
+def test_sweep(module: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "curve.csv"
+    memory = ("--memory", "1MiB", "4MiB", "16MiB")
+    more = ("--csv", str(table), "--jobs", "1")
+    out, _ = ends(capsys, "sweep", module, *memory, *more)
+    rows = list(csv.DictReader(table.read_text().splitlines()))
+    assert [int(row["alternate_memory_bytes"]) >> 20 for row in rows] == [1, 4, 16]
+    times = [float(row["after_seconds"]) for row in rows]
+    assert times == sorted(times, reverse=True)
+    assert "16 MiB" in out
+
+
+def test_pack(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "buffers.csv"
+    path.write_text(BUFFERS)
+    page, offsets = tmp_path / "p.html", tmp_path / "o.csv"
+    more = ("--html", str(page), "-o", str(offsets), "--ascii")
+    out, _ = ends(capsys, "pack", str(path), *more)
+    assert "3 B" in out  # a and b, or b and c, live together: 3 bytes
+    assert "<html" in page.read_text()
+    assert len(list(csv.DictReader(offsets.read_text().splitlines()))) == 3
+    ends(capsys, "pack", str(path), "--capacity", "3")
+    _, err = ends(capsys, "pack", str(path), "--capacity", "2", code=1)
+    assert err.startswith("msa: error: ")
+
+
+def test_opt(module: str, capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = ends(capsys, "opt", module, "-p", "dce")
+    assert msa.parse(out) == msa.parse(MODULE)
+    _, err = ends(capsys, "opt", module, "-p", "dcee", code=2)
+    assert "did you mean 'dce'?" in err
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_completion_knows_every_command(
+    shell: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, _ = ends(capsys, "completion", shell)
+    assert all(name in out for name in COMMANDS)
+    assert "--alternate-memory" in out
+
+
+def test_the_completion_script_is_valid_bash(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out, _ = ends(capsys, "completion", "bash")
+    subprocess.run(["bash", "-n"], input=out, text=True, check=True)
+    ask = 'COMP_WORDS=(msa pl); COMP_CWORD=1; _msa; echo "${COMPREPLY[@]}"'
+    done = subprocess.run(
+        ["bash", "-c", out + ask], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "plan\n"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_has_an_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = ends(capsys, name, "--help")
+    assert "example: " in out
+
+
+def test_bare_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = ends(capsys, "--help")
+    assert all(name in out for name in COMMANDS)
+    out, _ = ends(capsys, "--version")
+    assert out == f"msa {msa.__version__}\n"
+
+
+BAD_TEXT = MODULE.replace("negate(a)", "negate(aa)")
+
+
+def test_bad_text_gives_one_line_and_a_caret(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "bad.hlo"
+    path.write_text(BAD_TEXT)
+    out, err = ends(capsys, "plan", str(path), code=2)
+    assert out == ""
+    first, text, caret = err.splitlines()
+    assert first.startswith("msa: error: 6:")
+    assert text.index("aa)") == caret.index("^")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["plan"],
+        ["plan", "/nowhere/m.hlo"],
+        ["plan", "MODULE", "--target", "tpu_v9"],
+        ["plan", "MODULE", "--target", "/nowhere/t.toml"],
+        ["plan", "MODULE", "--alternate-memory", "lots"],
+        ["plan", "MODULE", "--effort", "-3"],
+        ["plan", "MODULE", "--html", "/nowhere/plan.html"],
+        ["plan", "MODULE", "--csv", "/nowhere/plan.csv"],
+        ["report", "MODULE", "--json", "/nowhere/plan.json"],
+        ["pack", "/nowhere/x.csv"],
+        ["pack", "MODULE"],
+        ["opt", "MODULE"],
+        ["nonsense"],
+        [],
+    ],
+    ids=" ".join,
+)
+def test_bad_input_ends_with_two_and_says_why(
+    arguments: list[str], module: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [module if x == "MODULE" else x for x in arguments]
+    out, err = ends(capsys, *given, code=2)
+    assert out == ""
+    assert "error: " in err
+    assert "Traceback" not in err
