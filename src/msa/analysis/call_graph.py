@@ -127,7 +127,7 @@ class CallGraph:
 
     def is_async(self, computation: Computation) -> bool:
         """Whether asynchronous operations run the computation."""
-        sites = self._nodes[computation].caller_call_sites
+        sites = self.node(computation).caller_call_sites
         return bool(sites) and sites[0].instruction.opcode in _ASYNC
 
     def parent_call(self, computation: Computation) -> Instruction | None:
@@ -136,7 +136,7 @@ class CallGraph:
         Computations without callers or with several have none; a computation that
         an asynchronous chain runs belongs to the start.
         """
-        sites = self._nodes[computation].caller_call_sites
+        sites = self.node(computation).caller_call_sites
         if len(sites) == 1 or (sites and sites[0].instruction.opcode in _ASYNC):
             return sites[0].instruction
         return None
@@ -187,7 +187,7 @@ class CallGraph:
             here = work.pop()
             if here is computation:
                 return True
-            for caller in self._nodes[here].callers:
+            for caller in self.node(here).callers:
                 if caller not in seen:
                     seen.add(caller)
                     work.append(caller)
