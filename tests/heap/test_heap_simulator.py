@@ -75,13 +75,12 @@ SEQUENCES = [
         7,
         "Aa Ax Ay Amul Adot0 Fmul Adot1 Atuple Fa Fx Fy Fdot0 Fdot1 Ftuple",
     ),
-    # mul, add, tuple(mul, add), gte0, broadcast(gte0), sub(broadcast, mul)…, gte1
+    # mul, add, tuple(mul, add), gte0, bc = broadcast(gte0), sub(bc, …), gte1, out
     (
         "tuple-elements",
-        "a:0-8 mul:1-5 add:2-8 tuple:3-7 bcast:5-6 sub:6-8<bcast output:8-8",
+        "a:0-8 mul:1-5 add:2-8 tuple:3-7 bc:5-6 sub:6-8<bc out:8-8",
         8,
-        "Aa Amul Aadd Atuple Abcast Fmul Fbcast Ssub Ftuple Aoutput "
-        "Fa Fadd Fsub Foutput",
+        "Aa Amul Aadd Atuple Abc Fmul Fbc Ssub Ftuple Aout Fa Fadd Fsub Fout",
     ),
     # a while loop: the parameters of body and condition are the same values
     (
