@@ -35,8 +35,7 @@ from msa.errors import (
     UnitError,
     UnsupportedError,
 )
-
-from msa.version import VERSION as __version__
+from msa.version import VERSION
 
 if TYPE_CHECKING:
     from msa.analysis import analyze as analyze
@@ -51,9 +50,14 @@ if TYPE_CHECKING:
     from msa.hlo import Module as Module
     from msa.hlo import load as load
     from msa.hlo import parse as parse
+    from msa.integrations.jax import from_compiled as from_compiled
+    from msa.integrations.jax import from_jax as from_jax
+    from msa.integrations.jax import from_lowered as from_lowered
     from msa.report import sweep as sweep
     from msa.runtime import execute as execute
     from msa.target import Target as Target
+
+__version__ = VERSION
 
 _LAZY = {
     "Module": "msa.hlo",
@@ -71,6 +75,9 @@ _LAZY = {
     "HeapPlan": "msa.heap",
     "execute": "msa.runtime",
     "sweep": "msa.report",
+    "from_compiled": "msa.integrations.jax",
+    "from_jax": "msa.integrations.jax",
+    "from_lowered": "msa.integrations.jax",
 }
 _SUBPACKAGES = frozenset(
     {
@@ -117,6 +124,9 @@ __all__ = [
     "assign",
     "execute",
     "fits",
+    "from_compiled",
+    "from_jax",
+    "from_lowered",
     "load",
     "pack",
     "parse",
