@@ -37,14 +37,16 @@ def interval_art(
         for row in range(offset // block, stop // block):
             for time in range(max(first, start), min(last, end) + 1):
                 grid[row][time - start] = "#"
-    lines = [
-        f"Memory map for time: [{start},{end}], memory_block_size: {block}, "
-        f"group_size: {group_size}"
-    ]
-    for row in range(rows - 1, -1, -1):
-        lines.append(f"{_grouped(grid[row], 0, group_size)} {(row + 1) * block}")
+    head = f"Memory map for time: [{start},{end}], memory_block_size: {block}, "
     digits = [str(time % 10) for time in range(start, end + 1)]
-    lines.append(_grouped(digits, start, group_size))
+    lines = [
+        f"{head}group_size: {group_size}",
+        *(
+            f"{_grouped(grid[row], 0, group_size)} {(row + 1) * block}"
+            for row in range(rows - 1, -1, -1)
+        ),
+        _grouped(digits, start, group_size),
+    ]
     return "\n".join(lines)
 
 
