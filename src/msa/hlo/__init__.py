@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from msa.hlo.builder import Builder as Builder
     from msa.hlo.computation import Computation as Computation
+    from msa.hlo.files import load as load
     from msa.hlo.instruction import Instruction as Instruction
     from msa.hlo.layout import Layout as Layout
     from msa.hlo.literal import Literal as Literal
-    from msa.hlo.load import load as load
     from msa.hlo.metadata import Metadata as Metadata
     from msa.hlo.metadata import source_location as source_location
     from msa.hlo.module import Alias as Alias
@@ -46,7 +46,7 @@ _HOMES = {
     "PrintOptions": "print_options",
     "Schedule": "schedule",
     "Shape": "shape",
-    "load": "load",
+    "load": "files",
     "parse": "parser",
     "parse_modules": "parser",
     "parse_shape": "parser.shapes",

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from msa.errors import HloError
+from msa.errors import HloError, HloParseError
 from msa.hlo.float_formats import FORMATS, decode, encode
 from msa.hlo.literal import Literal, NumpyTree, numpy_dtype
 from msa.hlo.parser.cursor import MAX_DEPTH, Cursor
@@ -88,8 +88,9 @@ def read_typed_literal(cursor: Cursor, types: ShapeReader) -> Literal:
                 continue
             shape = None
         else:
-            shape = types.read(cursor)
-            parts.append(read_literal(cursor, shape, None).text)
+            leaf = _read_typed_leaf(cursor, types)
+            shape = leaf.shape
+            parts.append(leaf.text)
         while True:
             if shape is not None:
                 if not stack:
@@ -101,6 +102,22 @@ def read_typed_literal(cursor: Cursor, types: ShapeReader) -> Literal:
             cursor.expect(")", "at the end of a tuple literal")
             parts.append(" )")
             shape = Shape.tuple_of(*stack.pop())
+
+
+_BARE_SHAPE: Final = re.compile(r"[a-z][a-z0-9]*+\[[^\]{]*+\]")
+
+
+def _read_typed_leaf(cursor: Cursor, types: ShapeReader) -> Literal:
+    """`shape value`; `s32[2] {1, 2}` is a value where it can be no layout."""
+    start = cursor.skip()
+    try:
+        return read_literal(cursor, types.read(cursor), None)
+    except HloParseError:
+        bare = _BARE_SHAPE.match(cursor.text, start)
+        if bare is None:
+            raise
+        cursor.position = bare.end()
+        return read_literal(cursor, types.from_text(bare[0]), None)
 
 
 def _scan(

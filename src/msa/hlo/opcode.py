@@ -308,7 +308,7 @@ _DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "reduce-scatter": _COLLECTIVE_DEFAULTS,
     "all-gather": _COLLECTIVE_DEFAULTS,
     "all-gather-start": _COLLECTIVE_DEFAULTS,
-    "all-to-all": _COLLECTIVE_DEFAULTS,
+    "all-to-all": {**_NO_GROUPS, "constrain_layout": False},
     "ragged-all-to-all": _NO_GROUPS,
     "collective-broadcast": {**_NO_GROUPS, "has_dynamic_root": False},
     "async-start": {
