@@ -46,7 +46,7 @@ def ascii_map(capture: PlanCapture, width: int = 76, height: int = 20) -> str:
     lines.append(" " * (margin + 2) + "0".ljust(width - len(str(steps))) + str(steps))
     sizes = {row["value"]: row["size"] for row in boxes}
     lines += [
-        f"{sign}  {shorten(value, width - 16)} ({format_bytes(sizes[value])})"
+        f"{sign}  {shorten(value, max(24, width - 16))} ({format_bytes(sizes[value])})"
         for value, sign in signs.items()
         if sign != "*"
     ]

@@ -408,4 +408,4 @@ if ($("buffers")) table($("buffers"), `${buffers.length} stays in fast memory`, 
 addEventListener("resize", draw);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 select(-1, false);
-document.documentElement.dataset.ready = "true";
+document.documentElement.dataset.ready = String(Math.round(performance.now()));
