@@ -58,22 +58,47 @@ class Step:
 class Code:
     """The steps of one computation in execution order.
 
+    Args:
+        computation: what to compile.
+        inline_fusions: enter fusions like calls.
+        results: what to compute instead of the root; the value is then a tuple.
+
     Attributes:
-        steps: all instructions but parameters.
+        steps: all instructions but parameters (with `results`, those needed).
         parameters: registers of the parameters, by number.
-        root: register of the result.
+        roots: registers of the results.
+        packed: whether the value is a tuple of `roots`, not a single register.
         size: number of registers.
         unused: parameter registers that nothing reads.
     """
 
-    __slots__ = ("computation", "parameters", "root", "size", "steps", "unused")
+    __slots__ = (
+        "computation",
+        "packed",
+        "parameters",
+        "roots",
+        "size",
+        "steps",
+        "unused",
+    )
 
-    def __init__(self, computation: Computation, *, inline_fusions: bool) -> None:
+    def __init__(
+        self,
+        computation: Computation,
+        *,
+        inline_fusions: bool,
+        results: Sequence[Instruction] | None = None,
+    ) -> None:
         order = execution_order(computation)
+        if results is not None:
+            needed = _needed(results)
+            order = [x for x in order if x in needed or x.opcode == "parameter"]
         slots = {instruction: i for i, instruction in enumerate(order)}
         self.computation = computation
         self.size = len(order)
-        self.root = slots[computation.root]
+        self.packed = results is not None
+        wanted = [computation.root] if results is None else results
+        self.roots = tuple(slots[x] for x in wanted)
         self.parameters = tuple(slots[p] for p in computation.parameters)
         steps = []
         for number, instruction in enumerate(order):
@@ -90,7 +115,7 @@ class Code:
         self.unused = self._mark_deaths()
 
     def _mark_deaths(self) -> tuple[int, ...]:
-        seen = {self.root}
+        seen = set(self.roots)
         for step in reversed(self.steps):
             dead = []
             for register in (*step.operands, step.slot):
@@ -99,6 +124,18 @@ class Code:
                     dead.append(register)
             step.dead = tuple(dead)
         return tuple(p for p in self.parameters if p not in seen)
+
+
+def _needed(results: Sequence[Instruction]) -> set[Instruction]:
+    """Everything that the results depend on, themselves included."""
+    needed = set(results)
+    stack = list(needed)
+    while stack:
+        for operand in stack.pop().operands:
+            if operand not in needed:
+                needed.add(operand)
+                stack.append(operand)
+    return needed
 
 
 def execution_order(computation: Computation) -> Sequence[Instruction]:

@@ -122,15 +122,21 @@ class Interpreter:
             self._kernels[instruction] = kernel
         return kernel
 
-    def run(self, computation: Computation, arguments: Sequence[Value]) -> Run:
+    def run(self, start: Computation | Code, arguments: Sequence[Value]) -> Run:
         """Run a computation; yields at collectives, returns its result."""
         stack: list[Frame] = []
-        self._enter(stack, computation, arguments, None)
+        code = start if isinstance(start, Code) else self.code(start)
+        self._enter(stack, code, arguments, None)
         while True:
             frame = stack[-1]
             if frame.step == len(frame.code.steps):
                 stack.pop()
-                result = self.left(frame, frame.registers[frame.code.root])
+                code = frame.code
+                if code.packed:
+                    result = tuple(frame.registers[i] for i in code.roots)
+                else:
+                    result = frame.registers[code.roots[0]]
+                result = self.left(frame, result)
                 if not stack:
                     return result
                 self._returned(stack, result)
@@ -165,16 +171,16 @@ class Interpreter:
     def _enter(
         self,
         stack: list[Frame],
-        computation: Computation,
+        start: Computation | Code,
         arguments: Sequence[Value],
         caller: Step | None,
     ) -> None:
-        code = self.code(computation)
+        code = start if isinstance(start, Code) else self.code(start)
         if len(arguments) != len(code.parameters):
+            name = code.computation.name
             raise ExecutionError(
-                f"{computation.name} takes {len(code.parameters)} arguments, "
-                f"got {len(arguments)}",
-                where=computation.name,
+                f"{name} takes {len(code.parameters)} arguments, got {len(arguments)}",
+                where=name,
             )
         frame = Frame(code, arguments)
         stack.append(frame)

@@ -61,8 +61,8 @@ class Block:
         self.extent: Extent | None = None
         self.read_only = ""
 
-    def bytes(self) -> Array:
-        """The bytes, for reading and writing."""
+    def cells(self) -> Array:
+        """The cells, for reading and writing."""
         return self.memory.view(self.address, self.size)
 
 
@@ -73,7 +73,7 @@ class OwnedBlock(Block):
 
     def __del__(self) -> None:
         if isinstance(self.memory, GrowingMemory):
-            self.bytes()[:] = POISON
+            self.cells()[:] = POISON
             self.memory.release(self.address, self.size)
 
 

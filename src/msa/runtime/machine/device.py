@@ -3,52 +3,49 @@
 from __future__ import annotations
 
 import random
-import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from msa.errors import SanitizerError, UnsupportedError
+from msa.errors import UnsupportedError
+from msa.hlo.computation import Computation
 from msa.hlo.instruction import Instruction
-from msa.hlo.opcode import OPCODES
 from msa.hlo.shape import Shape, ShapeIndex
-from msa.runtime.evaluator.code import Step
+from msa.runtime.evaluator.code import Code, Step
 from msa.runtime.evaluator.context import Context
-from msa.runtime.evaluator.elements import Array
-from msa.runtime.evaluator.indexing import clamped_starts
 from msa.runtime.evaluator.interpreter import Frame, Interpreter
-from msa.runtime.evaluator.values import (
-    Value,
-    coded_view,
-    from_bytes,
-    map_leaves,
-    to_bytes,
-)
-from msa.runtime.machine.blocks import (
-    Block,
-    Extent,
-    Life,
-    Occupancy,
-    OwnedBlock,
-    Reference,
-)
-from msa.runtime.machine.memory import ALTERNATE, POISON, FixedMemory, GrowingMemory
-from msa.runtime.machine.placement import Placement
+from msa.runtime.evaluator.values import Value, map_leaves
+from msa.runtime.machine.blocks import Block, Extent, Reference
+from msa.runtime.machine.fused_updates import FusedUpdates, split_fusion
+from msa.runtime.machine.hazards import HalfMasks, Output, is_pointwise, references_in
+from msa.runtime.machine.spaces import Spaces
 from msa.runtime.machine.storage_sets import position_text
-from msa.runtime.machine.transfers import TIMINGS, Transfer
+from msa.runtime.machine.updates import InPlaceUpdate
 
-_RENAMING: Final = frozenset({"opt-barrier", "domain", "add-dependency"})
-_LIBRARY: Final = frozenset({"custom-call", "sort", "cholesky", "triangular-solve"})
-"""Operations that work in place by an algorithm of their own, not element by element."""
+_RENAMING: Final = frozenset(
+    {"opt-barrier", "domain", "add-dependency", "all-reduce-done"}
+)
+_SECOND: Final = frozenset({"all-gather-done", "collective-permute-done"})
+_PACKED_STARTS: Final = frozenset({"all-gather-start", "collective-permute-start"})
+
+_ALWAYS_CHECKED: Final = 3
+"""Executions of an instruction whose in-place results are always checked."""
+
+_CHECK_CHANCE: Final = 0.01
+"""Share of the later executions that are checked too."""
 
 
 class Device(Interpreter):
-    """Executes instructions on byte memories.
+    """Executes instructions on memories.
 
     Values are `Reference`s (or tuples of them, or None for tokens). Operations
-    without data movement hand references on; all others read bytes, compute as the
-    evaluator does, and write bytes at the address of their storage set.
+    without data movement hand references on; all others read memory, compute as the
+    evaluator does, and write at the address of their storage set.
+
+    Attributes:
+        spaces: the memories.
+        numpy_chance: decides which elements in-place checks write first.
     """
 
     inline_fusions = False
@@ -56,174 +53,34 @@ class Device(Interpreter):
     def __init__(
         self,
         context: Context,
-        placement: Placement,
+        spaces: Spaces,
         *,
-        alternate_bytes: int,
-        default_limit: int,
         chance: random.Random,
         timing: str | None,
         scratch: Mapping[str, tuple[int, int]],
     ) -> None:
         super().__init__(context)
-        self.placement = placement
-        self.clock = 0
-        self.chance = chance
-        self.timing = timing
-        self.scratch = scratch
-        self.alternate = FixedMemory(ALTERNATE, alternate_bytes)
-        self.occupancy = Occupancy(self.alternate)
-        self._limit = default_limit
-        self._memories: dict[int, GrowingMemory] = {}
-        self._bound: dict[int, weakref.ref[OwnedBlock]] = {}
-        self._fixed: dict[int, Block] = {}
-        self._constants: dict[Instruction, Value] = {}
-        self.transfers: list[Transfer] = []
+        self.spaces = spaces
+        self.placement = spaces.placement
+        self.numpy_chance = np.random.Generator(np.random.PCG64(chance.getrandbits(32)))
+        self._chance = chance
+        self._timing = timing
+        self._scratch = scratch
         self._inner = Interpreter(context)
-        self._numpy_chance = np.random.Generator(
-            np.random.PCG64(chance.getrandbits(32))
-        )
+        self._constants: dict[Instruction, Value] = {}
+        self._splits: dict[Instruction, FusedUpdates | None] = {}
+        self._checked: dict[Instruction, int] = {}
 
-    # -- blocks -----------------------------------------------------------------
-
-    def _block(self, root: int) -> Block:
-        """The block of a storage set, allocated when it has none."""
-        space = self.placement.spaces[root]
-        if root in self.placement.planned:
-            fixed = self._fixed.get(root)
-            if fixed is None:
-                offset, size = self.placement.planned[root]
-                fixed = self._fixed[root] = Block(self.alternate, offset, size)
-            return fixed
-        bound = self._bound.get(root)
-        block = None if bound is None else bound()
-        if block is None:
-            memory = self._memories.get(space)
-            if memory is None:
-                memory = self._memories[space] = GrowingMemory(space, self._limit)
-            size = self.placement.sizes[root]
-            block = OwnedBlock(memory, memory.allocate(size), size)
-            block.bytes()[:] = POISON
-            self._bound[root] = weakref.ref(block)
-        return block
-
-    def _claim(self, block: Block, name: str, step: Instruction | None) -> Life:
-        """Begin the life of a new value in a block; checks who is in the way."""
-        extent = Extent(name, block.address, block.size, self.clock)
-        where = step.name if step is not None else name
-        if block.read_only:
-            self._fail(
-                f"{name} would overwrite a {block.read_only}",
-                "read-only",
-                where,
-                block,
-                name,
-            )
-        for transfer in self.transfers:
-            self._check_transfer(transfer, block, name, where)
-        planned = block.memory is self.alternate
-        old = block.extent
-        if old is not None and not old.overwritten_by:
-            old.overwritten_by = name
-        block.extent = extent
-        if planned:
-            self.occupancy.claim(extent)
-        return Life(block, extent, self.occupancy if planned else None)
-
-    def _check_transfer(
-        self, transfer: Transfer, block: Block, name: str, where: str
-    ) -> None:
-        for reference, kind in (
-            (transfer.source, "write to in-flight source"),
-            (transfer.target, "write to in-flight destination"),
-        ):
-            other = reference.life.block
-            if other.memory is block.memory and reference.life.extent.overlaps(
-                block.address, block.size
-            ):
-                self._fail(
-                    f"{name} overwrites what {transfer.name} is copying",
-                    kind,
-                    where,
-                    block,
-                    reference.life.extent.name,
-                    name,
-                )
-
-    def _fail(
-        self, message: str, kind: str, where: str, block: Block, *parties: str
-    ) -> None:
-        raise SanitizerError(
-            f"{message} (space {block.memory.space}, bytes "
-            f"[{block.address}, {block.address + block.size}))",
-            kind=kind,
-            step=self.clock,
-            instruction=where,
-            space=block.memory.space,
-            address=block.address,
-            size=block.size,
-            parties=parties,
-        )
-
-    # -- reading and writing arrays -------------------------------------------------
-
-    def load(self, reference: Reference, where: str) -> Array:
-        """The array of a reference; a view of memory where its type allows.
-
-        Raises:
-            SanitizerError: its bytes are not there (any more, or yet).
-        """
-        life = reference.life
-        extent, block = life.extent, life.block
-        if extent.overwritten_by or block.extent is not extent:
-            self._fail(
-                f"{extent.name} (defined at step {extent.step}) was overwritten by "
-                f"{extent.overwritten_by}",
-                "use after overwrite",
-                where,
-                block,
-                extent.name,
-                extent.overwritten_by,
-            )
-        for transfer in self.transfers:
-            if transfer.target.life is life:
-                self._fail(
-                    f"{transfer.name} has not been waited for",
-                    "read of in-flight destination",
-                    where,
-                    block,
-                    extent.name,
-                    transfer.name,
-                )
-        size = reference.shape.byte_size()
-        return from_bytes(reference.shape.as_array, block.bytes()[:size])
-
-    def _load_tree(self, value: Value, where: str) -> Value:
-        if isinstance(value, Reference):
-            return self.load(value, where)
-        if isinstance(value, tuple):
-            return tuple(self._load_tree(x, where) for x in value)
-        return value
-
-    def store(
-        self, root: int, shape: Shape, name: str, array: Array, step: Instruction | None
-    ) -> Reference:
-        """Define a value from an array."""
-        block = self._block(root)
-        data = to_bytes(shape.as_array, array)
-        life = self._claim(block, name, step)
-        block.bytes()[: len(data)] = data
-        return Reference(life, shape)
-
-    # -- what the interpreter asks for -------------------------------------------------
+    # -- what the interpreter asks for ---------------------------------------------
 
     def scalar(self, value: Value) -> Any:
         """The number in a scalar reference."""
-        return np.asarray(self.load(value, "control flow"))[()]
+        return np.asarray(self.spaces.load(value, "control flow"))[()]
 
     def contents(self, value: Value) -> Value:
-        """Arrays of a value, copied out of memory."""
+        """A value out of memory's reach."""
         if isinstance(value, Reference):
-            return np.array(self.load(value, "result"))
+            return np.array(self.spaces.load(value, "result"))
         if isinstance(value, tuple):
             return tuple(self.contents(x) for x in value)
         return value
@@ -231,31 +88,28 @@ class Device(Interpreter):
     def starts_late(self, step: Step) -> bool:
         """Asynchronous computations run at either end."""
         del step
-        if self.timing == "eager":
+        if self._timing == "eager":
             return False
-        return self.timing == "late" or self.chance.random() < 0.5
+        return self._timing == "late" or self._chance.random() < 0.5
 
     def entered(self, frame: Frame, caller: Step | None) -> None:
         """A computation with several call sites gets buffers of its own per call."""
         del caller
-        for root in self.placement.locals.get(frame.code.computation, ()):
-            self._bound.pop(root, None)
+        self.spaces.forget(frame.code.computation)
 
     def received(self, step: Step, operands: Sequence[Value], result: Value) -> Value:
         """Store what a collective brought."""
         instruction = step.instruction
-        if instruction.opcode in ("all-gather-start", "collective-permute-start"):
-            given = operands[0] if len(operands) == 1 else tuple(operands)
-            made = self._store_tree(instruction, result, prefix=(1,))
-            extra = len(instruction.shape.children) - 2
-            return (given, made[1], *(None for _ in range(extra)))
-        return self._store_tree(instruction, result)
+        if instruction.opcode not in _PACKED_STARTS:
+            return self._store_tree(instruction, result)
+        given = operands[0] if len(operands) == 1 else tuple(operands)
+        made = self._store_tree(instruction, result, prefix=(1,))
+        extra = len(instruction.shape.children) - 2
+        return (given, made[1], *(None for _ in range(extra)))
 
     def compute(self, step: Step, operands: Sequence[Value]) -> Value:
         """Execute one instruction."""
-        self.clock += 1
-        for transfer in self.transfers:
-            transfer.tick(self.chance)
+        self.spaces.tick()
         instruction = step.instruction
         opcode = instruction.opcode
         if opcode == "tuple":
@@ -266,308 +120,250 @@ class Device(Interpreter):
             return operands[0]
         if opcode == "bitcast":
             source = operands[0]
-            if isinstance(source, Reference):
-                return Reference(source.life, instruction.shape)
-            return source
+            if not isinstance(source, Reference):
+                return source
+            return Reference(source.life, instruction.shape)
         if opcode == "copy-start":
             return self._start_copy(instruction, operands[0])
         if opcode == "copy-done":
-            return self._finish_copy(instruction, operands[0])
-        if opcode in ("all-gather-done", "collective-permute-done"):
+            target: Reference = operands[0][0]
+            self.spaces.finish_copy(target, instruction.name)
+            return Reference(target.life, instruction.shape)
+        if opcode in _SECOND:
             return operands[0][1]
-        if opcode == "all-reduce-done":
-            return operands[0]
         if opcode == "constant":
             return self._constant(instruction)
         return self._operate(instruction, operands)
 
-    # -- copies -------------------------------------------------------------------------
+    # -- definitions -----------------------------------------------------------------
 
     def _start_copy(self, instruction: Instruction, source: Reference) -> Value:
-        self.load(source, instruction.name)
-        shape = instruction.shape.children[0]
-        root = self.placement.sets.set_of(instruction, (0,))
-        block = self._block(root)
-        life = self._claim(block, position_text(instruction, (0,)), instruction)
-        block.bytes()[:] = POISON
-        target = Reference(life, shape)
-        timing = self.timing or self.chance.choice(TIMINGS)
-        self.transfers.append(
-            Transfer(instruction.name, source, target, timing, self.chance)
+        target = self.spaces.start_copy(
+            instruction.name,
+            source,
+            self.placement.sets.set_of(instruction, (0,)),
+            instruction.shape.children[0],
+            position_text(instruction, (0,)),
         )
         return (target, source, None)
 
-    def _finish_copy(self, instruction: Instruction, started: Value) -> Value:
-        target: Reference = started[0]
-        for place, transfer in enumerate(self.transfers):
-            if transfer.target.life is target.life:
-                del self.transfers[place]
-                # Both sides must have stayed intact all the way.
-                self.load(transfer.source, instruction.name)
-                self.load(target, instruction.name)
-                transfer.finish()
-                break
-        return Reference(target.life, instruction.shape)
-
-    # -- computing ------------------------------------------------------------------------
-
     def _constant(self, instruction: Instruction) -> Value:
+        """Constants lie in memory once, unless the plan gives them a place."""
         known = self._constants.get(instruction)
         if known is None:
-            value = self.kernel(instruction)()
-            known = self._store_tree(instruction, value)
-            if instruction.shape.memory_space != ALTERNATE:
+            known = self._store_tree(instruction, self._result(instruction, ()))
+            blocks = [x.life.block for x in references_in([known])]
+            if not any(map(self.spaces.is_planned, blocks)):
                 self._constants[instruction] = known
-                for _, root in self.placement.leaf_sets(instruction):
-                    self._block(root).read_only = "constant"
+                for block in blocks:
+                    block.read_only = "constant"
         return known
 
     def _store_tree(
         self, instruction: Instruction, value: Value, prefix: ShapeIndex = ()
     ) -> Value:
         """Define every array of a result (those under `prefix`)."""
-        roots = dict(self.placement.leaf_sets(instruction))
-        pieces: dict[ShapeIndex, Array] = {}
-        for index in roots:
-            if index[: len(prefix)] == prefix:
-                item = value
-                for i in index:
-                    item = item[i]
-                pieces[index] = np.array(item)
+        made: dict[ShapeIndex, Reference] = {}
+        outputs = [
+            self.output(instruction, index, root, _item(value, index))
+            for index, root in self.placement.leaf_sets(instruction)
+            if index[: len(prefix)] == prefix
+        ]
+        for output in outputs:
+            made[output.index] = self.write(instruction, output)
+        return map_leaves(instruction.shape, lambda index, _: made.get(index))
 
-        def leaf(index: ShapeIndex, shape: Shape) -> Value:
-            if index not in pieces:
-                return None
-            name = position_text(instruction, index)
-            return self.store(roots[index], shape, name, pieces[index], instruction)
+    def output(
+        self, instruction: Instruction, index: ShapeIndex, root: int, value: Value
+    ) -> Output:
+        """A result with its destination; its cells are out of memory's reach."""
+        shape = instruction.shape.subshape(index)
+        cells = self.spaces.codec.encode(shape, value)
+        if instruction.shape.is_tuple and cells.base is not None:
+            cells = cells.copy()  # it may be a view of what is written before it
+        return Output(index, shape, self.spaces.block(root), cells)
 
-        return map_leaves(instruction.shape, leaf)
+    def write(self, instruction: Instruction, output: Output) -> Reference:
+        """Write a result to its destination: a new value begins there."""
+        name = position_text(instruction, output.index)
+        life = self.spaces.claim(output.block, name, instruction.name)
+        output.block.cells()[: len(output.data)] = output.data
+        return Reference(life, output.shape)
 
-    def _evaluate(self, instruction: Instruction, arrays: Sequence[Value]) -> Value:
-        if instruction.opcode != "fusion":
-            return self.kernel(instruction)(*arrays)
-        run = self._inner.run(instruction.fused_computation, arrays)
+    # -- computing -------------------------------------------------------------------
+
+    def load_tree(self, value: Value, where: str) -> Value:
+        """What the references in a value stand for."""
+        if isinstance(value, Reference):
+            return self.spaces.load(value, where)
+        if isinstance(value, tuple):
+            return tuple(self.load_tree(x, where) for x in value)
+        return value
+
+    def _result(self, instruction: Instruction, arrays: Sequence[Value]) -> Value:
+        if instruction.opcode == "fusion":
+            return self.evaluate(instruction.fused_computation, arrays)
+        return self.kernel(instruction)(*arrays)
+
+    def evaluate(self, start: Computation | Code, arrays: Sequence[Value]) -> Value:
+        """Run a fused computation."""
+        run = self._inner.run(start, arrays)
         try:
-            next(run)
+            request = next(run)
         except StopIteration as stop:
             return stop.value
         raise UnsupportedError(
-            "a collective inside a fusion", subject="fusion", where=instruction.name
+            "a collective inside a fusion",
+            subject="fusion",
+            where=request.instruction.name,
         )
 
     def _operate(self, instruction: Instruction, operands: Sequence[Value]) -> Value:
-        scratch = self._claim_scratch(instruction)
-        if instruction.opcode == "dynamic-update-slice":
-            updated = self._update_in_place(instruction, operands)
-            if updated is not None:
-                return updated
-        shape = instruction.shape
-        if shape.is_tuple is False and shape.dynamic:
-            raise UnsupportedError(
-                f"{instruction.opcode} of dynamic size in memory",
-                subject=instruction.opcode,
-                where=instruction.name,
-            )
-        arrays = [self._load_tree(x, instruction.name) for x in operands]
-        value = self._evaluate(instruction, arrays)
-        outputs = self._outputs(instruction, value)
-        self._check_outputs(instruction, operands, outputs, scratch)
+        refuse_dynamic(instruction)
+        scratch: Extent | None = None
+        if instruction.name in self._scratch:
+            place = self._scratch[instruction.name]
+            scratch = self.spaces.claim_scratch(instruction.name, *place)
+        updated = self._update_in_place(instruction, operands, scratch)
+        if updated is not None:
+            return updated
+        arrays = [self.load_tree(x, instruction.name) for x in operands]
+        outputs = self._outputs(instruction, self._result(instruction, arrays))
+        if self.check_overlap(instruction, operands, outputs, scratch):
+            self._check_in_place(instruction, operands, outputs)
         made: dict[ShapeIndex, Reference] = {}
-        for index, leaf_shape, block, data in outputs:
-            life = self._claim(block, position_text(instruction, index), instruction)
-            block.bytes()[: len(data)] = data
-            made[index] = Reference(life, leaf_shape)
-        return map_leaves(shape, lambda index, _: made.get(index))
+        for output in outputs:
+            made[output.index] = self.write(instruction, output)
+        return map_leaves(instruction.shape, lambda index, _: made.get(index))
 
-    def _outputs(
-        self, instruction: Instruction, value: Value
-    ) -> list[tuple[ShapeIndex, Shape, Block, Array]]:
-        """Index, shape, destination and bytes of each result."""
-        rows = []
-        several = instruction.shape.is_tuple
-        for index, root in self.placement.leaf_sets(instruction):
-            item = value
-            for i in index:
-                item = item[i]
-            leaf_shape = instruction.shape.subshape(index)
-            data = to_bytes(leaf_shape.as_array, np.asarray(item))
-            if several and data.base is not None:
-                data = data.copy()  # results may be views of what is written first
-            rows.append((index, leaf_shape, self._block(root), data))
-        return rows
+    def _outputs(self, instruction: Instruction, value: Value) -> list[Output]:
+        """Every result with its destination and cells."""
+        return [
+            self.output(instruction, index, root, _item(value, index))
+            for index, root in self.placement.leaf_sets(instruction)
+        ]
 
-    def _check_outputs(
+    # -- results in the place of operands ------------------------------------------------
+
+    def check_overlap(
         self,
         instruction: Instruction,
         operands: Sequence[Value],
-        outputs: Sequence[tuple[ShapeIndex, Shape, Block, Array]],
+        outputs: Sequence[Output],
         scratch: Extent | None,
-    ) -> None:
-        """No result may overlap an operand, except in place, element by element."""
-        references = list(_references(operands))
+    ) -> bool:
+        """No result may overlap an operand, except in the very same place.
+
+        Returns whether one is in the same place and its elements must be checked.
+        """
+        references = references_in(operands)
         shared = False
-        for index, _, block, _ in outputs:
-            if block.memory is not self.alternate and not any(
-                r.life.block is block for r in references
-            ):
+        for output in outputs:
+            block = output.block
+            if not self.spaces.is_planned(block):
+                shared = shared or any(r.life.block is block for r in references)
                 continue
-            name = position_text(instruction, index)
-            if scratch is not None and scratch.overlaps(block.address, block.size):
-                self._fail(
-                    f"{name} overlaps the scratch of its instruction",
-                    "overlap",
-                    instruction.name,
-                    block,
-                    name,
-                    scratch.name,
-                )
-            for reference in references:
-                if reference.life.block is block:
-                    shared = True
-                elif (
-                    reference.life.block.memory is block.memory
-                    and reference.life.extent.overlaps(block.address, block.size)
-                ):
-                    self._fail(
-                        f"{name} overlaps operand {reference.life.extent.name}",
+            others = [r.life for r in references if r.life.block is not block]
+            shared = shared or len(others) < len(references)
+            extents = [x.extent for x in others if self.spaces.is_planned(x.block)]
+            if scratch is not None:
+                extents.append(scratch)
+            for extent in extents:
+                if extent.overlaps(block.address, block.size):
+                    name = position_text(instruction, output.index)
+                    self.spaces.fail(
                         "overlap",
+                        f"{name} overlaps {extent.name}, which the same instruction uses",
                         instruction.name,
                         block,
-                        reference.life.extent.name,
-                        name,
+                        (extent.name, name),
                     )
-        if shared and not _is_pointwise(instruction):
-            self._check_in_place(instruction, operands, outputs)
+        return shared and not is_pointwise(instruction)
+
+    def is_checked_now(self, instruction: Instruction) -> bool:
+        """Whether to look for in-place hazards: the first times, then now and then."""
+        times = self._checked.get(instruction, 0)
+        self._checked[instruction] = times + 1
+        return times < _ALWAYS_CHECKED or self._chance.random() < _CHECK_CHANCE
 
     def _check_in_place(
         self,
         instruction: Instruction,
         operands: Sequence[Value],
-        outputs: Sequence[tuple[ShapeIndex, Shape, Block, Array]],
+        outputs: Sequence[Output],
     ) -> None:
         """Write half of the elements in place, compute again, and compare the rest.
 
         An element may be replaced by a function of itself; if the other half of the
         result changes, the operation also reads elements that it has overwritten.
         """
-        held = {r.life.block: r for r in _references(operands)}
-        masks = []
+        if not self.is_checked_now(instruction):
+            return
+        held = {r.life.block for r in references_in(operands)}
+        early = HalfMasks(self.numpy_chance)
         saved = []
-        for _, _, block, data in outputs:
-            mask = self._numpy_chance.random(len(data)) < 0.5
-            if block in held:
-                view = block.bytes()[: len(data)]
-                width = held[block].shape.as_array.element_type.byte_width
-                whole = len(data) // max(1, width) * max(1, width)
-                mask[:whole] = np.repeat(mask[: whole : max(1, width)], max(1, width))
+        for output in outputs:
+            if output.block in held:
+                view = output.block.cells()[: len(output.data)]
                 saved.append((view, view.copy()))
-                view[mask] = data[mask]
-            masks.append(mask)
-        arrays = [self._load_tree(x, instruction.name) for x in operands]
-        again = self._outputs(instruction, self._evaluate(instruction, arrays))
-        for view, bytes_before in saved:
-            view[:] = bytes_before
-        for mask, (index, _, block, data), (_, _, _, second) in zip(
-            masks, outputs, again, strict=True
-        ):
-            if not np.array_equal(data[~mask], second[~mask]):
-                name = position_text(instruction, index)
-                others = [
-                    r.life.extent.name for r in held.values() if r.life.block is block
-                ]
-                self._fail(
-                    f"{name} is computed from elements of its operand that it has "
-                    "already overwritten",
-                    "in-place hazard",
-                    instruction.name,
-                    block,
-                    *others,
-                    name,
-                )
+                early.write_half(view, output)
+        arrays = [self.load_tree(x, instruction.name) for x in operands]
+        again = self._outputs(instruction, self._result(instruction, arrays))
+        for view, before in saved:
+            view[:] = before
+        for first, second in zip(outputs, again, strict=True):
+            if not early.rest_agrees(first, second):
+                self.hazard(instruction, first.index, first.block)
+
+    def hazard(self, instruction: Instruction, index: ShapeIndex, block: Block) -> None:
+        """Report an in-place result that reads what it has overwritten."""
+        name = position_text(instruction, index)
+        self.spaces.fail(
+            "in-place hazard",
+            f"{name} is computed from elements that it has already overwritten",
+            instruction.name,
+            block,
+            (block.extent.name if block.extent is not None else name, name),
+        )
 
     def _update_in_place(
-        self, instruction: Instruction, operands: Sequence[Value]
-    ) -> Reference | None:
-        """Write only the updated elements; None if the result is elsewhere."""
-        target: Reference = operands[0]
-        root = self.placement.sets.set_of(instruction, ())
-        if target.life.block is not self._block(root):
-            return None
-        name = instruction.name
-        self.load(target, name)
-        block = target.life.block
-        update = operands[1]
-        if isinstance(update, Reference) and update.life.block is block:
-            return None
-        starts = tuple(np.array(self.load(x, name)) for x in operands[2:])
-        data = np.array(self.load(update, name))
-        if update.life.block.memory is block.memory and update.life.extent.overlaps(
-            block.address, block.size
-        ):
-            self._fail(
-                f"{name} overlaps its update",
-                "overlap",
-                name,
-                block,
-                update.life.extent.name,
-            )
-        shape = instruction.shape
-        sizes = instruction.operands[1].shape.dimensions
-        places = clamped_starts(starts, sizes, shape.dimensions)
-        life = self._claim(block, position_text(instruction, ()), instruction)
-        cut = tuple(slice(s, s + n) for s, n in zip(places, sizes, strict=True))
-        view = block.bytes()[: shape.byte_size()]
-        coded = coded_view(shape, view)
-        if coded is None:
-            whole = np.array(from_bytes(shape, view))
-            whole[cut] = data
-            view[:] = to_bytes(shape, whole)
+        self,
+        instruction: Instruction,
+        operands: Sequence[Value],
+        scratch: Extent | None,
+    ) -> Value | None:
+        """Write only the updated elements; None if that is not what happens here."""
+        if instruction.opcode == "dynamic-update-slice":
+            split = None
+        elif instruction.opcode == "fusion":
+            if instruction not in self._splits:
+                self._splits[instruction] = split_fusion(instruction)
+            split = self._splits[instruction]
+            if split is None:
+                return None
         else:
-            from msa.runtime.evaluator.elements import to_codes
-
-            coded[cut] = to_codes(shape.element_type, data)
-        return Reference(life, shape)
-
-    def _claim_scratch(self, instruction: Instruction) -> Extent | None:
-        place = self.scratch.get(instruction.name)
-        if place is None:
             return None
-        offset, size = place
-        block = Block(self.alternate, offset, size)
-        if not self.alternate.contains(offset, size):
-            self._fail(
-                "scratch lies outside the memory",
-                "out of bounds",
-                instruction.name,
-                block,
-                instruction.name,
-            )
-        life = self._claim(block, f"scratch of {instruction.name}", instruction)
-        block.bytes()[:] = POISON
-        return life.extent
+        return InPlaceUpdate(self, instruction, operands, split, scratch).run()
 
 
-def _references(values: Sequence[Value]) -> list[Reference]:
-    found = []
-    stack = list(values)
-    while stack:
-        item = stack.pop()
-        if isinstance(item, Reference):
-            found.append(item)
-        elif isinstance(item, tuple):
-            stack.extend(item)
-    return found
+def refuse_dynamic(instruction: Instruction) -> None:
+    """Arrays in memory have static sizes.
+
+    Raises:
+        UnsupportedError: the result has not.
+    """
+    shape: Shape = instruction.shape
+    if shape.dynamic or (
+        shape.is_tuple and any(leaf.dynamic for _, leaf in shape.leaves())
+    ):
+        raise UnsupportedError(
+            f"{instruction.opcode} of dynamic size in memory",
+            subject=instruction.opcode,
+            where=instruction.name,
+        )
 
 
-def _is_pointwise(instruction: Instruction) -> bool:
-    """Whether every element depends on the same elements only, or in-place is its own."""
-    opcode = instruction.opcode
-    if opcode in _LIBRARY or opcode == "dynamic-update-slice":
-        return True
-    info = OPCODES.get(opcode)
-    same = all(
-        x.shape.as_array.dimensions == instruction.shape.as_array.dimensions
-        and x.shape.as_array.layout == instruction.shape.as_array.layout
-        for x in instruction.operands
-    )
-    return info is not None and info.elementwise and same
+def _item(value: Value, index: ShapeIndex) -> Value:
+    for i in index:
+        value = value[i]
+    return value

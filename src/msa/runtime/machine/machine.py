@@ -18,7 +18,9 @@ from msa.runtime.evaluator.interpreter import Run
 from msa.runtime.evaluator.values import Value, map_leaves
 from msa.runtime.machine.device import Device
 from msa.runtime.machine.in_place import in_place_pairs
+from msa.runtime.machine.memory import ALTERNATE, ByteCodec
 from msa.runtime.machine.placement import Chunks, Placement
+from msa.runtime.machine.spaces import Spaces
 from msa.runtime.machine.storage_sets import PairsOf, position_text
 from msa.runtime.machine.transfers import TIMINGS
 
@@ -40,6 +42,7 @@ class Machine:
         default_limit: bytes of default memory that may be simulated.
         in_place: the rule which results share storage with which operands; tests
             replace it to force bad plans.
+        alternate_space: number of the memory space that the plan manages.
 
     Every array lives at an address: in the alternate memory where the plan says,
     elsewhere where the machine finds room, one buffer for all positions that must
@@ -64,6 +67,7 @@ class Machine:
         timing: str | None = None,
         default_limit: int = DEFAULT_LIMIT,
         in_place: PairsOf = in_place_pairs,
+        alternate_space: int = ALTERNATE,
     ) -> None:
         if timing is not None and timing not in TIMINGS:
             raise ExecutionError(
@@ -74,6 +78,7 @@ class Machine:
         self.timing = timing
         self.default_limit = default_limit
         self.in_place = in_place
+        self.alternate_space = alternate_space
 
     def run(
         self,
@@ -113,7 +118,11 @@ class Machine:
                 f"{module.name} has no schedule", hint="msa.schedule(module) makes one"
             )
         placement = Placement(
-            module, chunks, self.target.alternate_memory_bytes, self.in_place
+            module,
+            chunks,
+            self.target.alternate_memory_bytes,
+            self.in_place,
+            self.alternate_space,
         )
         topology = Topology(module.replica_count, module.num_partitions)
         count = topology.devices
@@ -130,12 +139,19 @@ class Machine:
             context = Context(
                 number, topology.partitions, custom_calls or {}, elided, stand_in
             )
-            device = Device(
-                context,
+            chance = random.Random(self.seed * 1000003 + number)
+            spaces = Spaces(
                 placement,
                 alternate_bytes=self.target.alternate_memory_bytes,
                 default_limit=self.default_limit // count,
-                chance=random.Random(self.seed * 1000003 + number),
+                codec=ByteCodec(),
+                chance=chance,
+                timing=self.timing,
+            )
+            device = Device(
+                context,
+                spaces,
+                chance=chance,
                 timing=self.timing,
                 scratch=scratch or {},
             )
@@ -179,7 +195,7 @@ def _place_arguments(
             for i in index:
                 item = item[i]
             name = position_text(parameter, index)
-            reference = device.store(roots[index], shape, name, item, None)
+            reference = device.spaces.store(roots[index], shape, name, item, name)
             if (number, index) not in donated:
                 reference.life.block.read_only = "parameter"
             return reference

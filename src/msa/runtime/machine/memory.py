@@ -1,23 +1,70 @@
-"""Byte-addressed memories of the simulated machine."""
+"""The memories of the simulated machine: addresses in bytes, contents in cells.
+
+A cell is one byte when arrays are really computed; when values stand for arrays, a
+cell stands for a whole unit of bytes (see `Codec`).
+"""
 
 from __future__ import annotations
 
-from bisect import insort
-from typing import Final
+import math
+from bisect import bisect_left, bisect_right
+from typing import Any, Final, Protocol
 
 import numpy as np
 
 from msa.errors import ExecutionError
+from msa.hlo.shape import Shape
 from msa.runtime.evaluator.elements import Array
+from msa.runtime.evaluator.values import from_bytes, to_bytes
 
 ALTERNATE: Final = 1
-"""Memory space whose addresses the plan decides."""
+"""Memory space whose addresses the plan decides, unless stated otherwise."""
 
 POISON: Final = 0xA5
-"""Byte that fills memory whose contents nobody may rely on."""
+"""Cell contents that nobody may rely on."""
 
 _ALIGNMENT: Final = 64
-_SEGMENT: Final = 1 << 24
+_SEGMENT_CELLS: Final = 1 << 24
+
+
+class Codec(Protocol):
+    """How values lie in cells.
+
+    Attributes:
+        unit: bytes per cell.
+        dtype: type of a cell.
+    """
+
+    unit: int
+    dtype: np.dtype[Any]
+
+    def encode(self, shape: Shape, value: Any) -> Array:
+        """Cells of a value of an array shape."""
+
+    def decode(self, shape: Shape, cells: Array) -> Any:
+        """The value in some cells."""
+
+    def cell_count(self, shape: Shape) -> int:
+        """Cells of an array shape."""
+
+
+class ByteCodec:
+    """Arrays as their bytes."""
+
+    unit = 1
+    dtype = np.dtype(np.uint8)
+
+    def encode(self, shape: Shape, value: Any) -> Array:
+        """The bytes of an array, in layout order."""
+        return to_bytes(shape.as_array, np.asarray(value))
+
+    def decode(self, shape: Shape, cells: Array) -> Any:
+        """The array in some bytes: a view of them where its type allows."""
+        return from_bytes(shape.as_array, cells)
+
+    def cell_count(self, shape: Shape) -> int:
+        """Bytes of an array."""
+        return shape.byte_size()
 
 
 class FixedMemory:
@@ -28,26 +75,26 @@ class FixedMemory:
         capacity: bytes.
     """
 
-    __slots__ = ("_bytes", "capacity", "space")
+    __slots__ = ("_cells", "_unit", "capacity", "space")
 
-    def __init__(self, space: int, capacity: int) -> None:
+    def __init__(self, space: int, capacity: int, codec: Codec) -> None:
         self.space = space
         self.capacity = capacity
-        self._bytes: Array = np.full(min(capacity, _SEGMENT), POISON, dtype=np.uint8)
+        self._unit = codec.unit
+        self._cells: Array = np.full(0, POISON, dtype=codec.dtype)
 
     def view(self, address: int, size: int) -> Array:
-        """The bytes `[address, address + size)`, which must lie inside.
+        """The cells of the bytes `[address, address + size)`, which must lie inside.
 
         Physical storage grows up to the highest address touched.
         """
-        end = address + size
-        if end > len(self._bytes):
-            grown = np.full(
-                min(self.capacity, max(end, 2 * len(self._bytes))), POISON, np.uint8
-            )
-            grown[: len(self._bytes)] = self._bytes
-            self._bytes = grown
-        return self._bytes[address:end]
+        start, end = address // self._unit, -(-(address + size) // self._unit)
+        cells = self._cells
+        if end > len(cells):
+            grown = np.full(max(end, 2 * len(cells)), POISON, dtype=cells.dtype)
+            grown[: len(cells)] = cells
+            self._cells = cells = grown
+        return cells[start:end]
 
     def contains(self, address: int, size: int) -> bool:
         """Whether the bytes lie inside."""
@@ -57,18 +104,28 @@ class FixedMemory:
 class GrowingMemory:
     """A memory that finds addresses itself: first fit in segments, freed space merged.
 
-    Addresses never repeat between segments; a block lies inside one segment.
-    Allocation is O(free ranges of the segments).
+    Invariant: a block lies inside one segment; free ranges of a segment are sorted,
+    apart, and not empty. Allocation is O(free ranges).
     """
 
-    __slots__ = ("_free", "_segments", "limit", "space", "used")
+    __slots__ = (
+        "_alignment",
+        "_dtype",
+        "_free",
+        "_segments",
+        "_unit",
+        "limit",
+        "space",
+    )
 
-    def __init__(self, space: int, limit: int) -> None:
+    def __init__(self, space: int, limit: int, codec: Codec) -> None:
         self.space = space
         self.limit = limit
-        self.used = 0
+        self._unit = codec.unit
+        self._dtype = codec.dtype
+        self._alignment = math.lcm(_ALIGNMENT, codec.unit)
         self._segments: list[tuple[int, Array]] = []
-        self._free: list[list[tuple[int, int]]] = []  # per segment, by address
+        self._free: list[list[tuple[int, int]]] = []  # (start, length) in the segment
 
     def allocate(self, size: int) -> int:
         """The address of `size` new bytes.
@@ -76,63 +133,62 @@ class GrowingMemory:
         Raises:
             ExecutionError: the limit is reached.
         """
-        need = max(_ALIGNMENT, -(-size // _ALIGNMENT) * _ALIGNMENT)
-        if self.used + need > self.limit:
-            raise ExecutionError(
-                f"the simulated memory of {self.limit} bytes is used up",
-                hint="run a smaller module, or prove with values instead of arrays",
-            )
-        self.used += need
+        need = self._rounded(size)
         for place, ranges in enumerate(self._free):
             for i, (start, length) in enumerate(ranges):
                 if length >= need:
-                    if length == need:
-                        del ranges[i]
-                    else:
-                        ranges[i] = (start + need, length - need)
+                    ranges[i : i + 1] = (
+                        [(start + need, length - need)] if length > need else []
+                    )
                     return self._segments[place][0] + start
         base = 0
         if self._segments:
-            last, data = self._segments[-1]
-            base = last + len(data)
-        length = max(_SEGMENT, need)
-        self._segments.append((base, np.empty(length, dtype=np.uint8)))
+            last, cells = self._segments[-1]
+            base = last + len(cells) * self._unit
+        length = max(_SEGMENT_CELLS * self._unit, need)
+        if base + length > self.limit:
+            raise ExecutionError(
+                f"the simulated memory of {self.limit} bytes is used up",
+                hint="raise the limit, or let values stand for arrays",
+            )
+        self._segments.append((base, np.empty(length // self._unit, self._dtype)))
         self._free.append([(need, length - need)] if length > need else [])
         return base
 
     def release(self, address: int, size: int) -> None:
         """Give bytes back."""
-        need = max(_ALIGNMENT, -(-size // _ALIGNMENT) * _ALIGNMENT)
-        self.used -= need
+        need = self._rounded(size)
         place = self._segment_of(address)
-        base, data = self._segments[place]
+        base, cells = self._segments[place]
         ranges = self._free[place]
-        insort(ranges, (address - base, need))
-        i = next(k for k, r in enumerate(ranges) if r[0] == address - base)
-        if i + 1 < len(ranges) and ranges[i][0] + ranges[i][1] == ranges[i + 1][0]:
-            ranges[i : i + 2] = [(ranges[i][0], ranges[i][1] + ranges[i + 1][1])]
-        if i > 0 and ranges[i - 1][0] + ranges[i - 1][1] == ranges[i][0]:
-            ranges[i - 1 : i + 1] = [
-                (ranges[i - 1][0], ranges[i - 1][1] + ranges[i][1])
-            ]
-        if len(data) > _SEGMENT and ranges == [(0, len(data))]:
+        start, end = address - base, address - base + need
+        i = bisect_left(ranges, (start, 0))
+        if i < len(ranges) and ranges[i][0] == end:
+            end += ranges.pop(i)[1]
+        if i > 0 and sum(ranges[i - 1]) == start:
+            i -= 1
+            start = ranges.pop(i)[0]
+        ranges.insert(i, (start, end - start))
+        if len(cells) > _SEGMENT_CELLS and end - start == len(cells) * self._unit:
             # A segment made for one large block gives its pages back.
-            self._segments[place] = (base, np.empty(len(data), dtype=np.uint8))
+            self._segments[place] = (base, np.empty(len(cells), dtype=self._dtype))
 
     def view(self, address: int, size: int) -> Array:
-        """The bytes `[address, address + size)` of an allocated block."""
-        base, data = self._segments[self._segment_of(address)]
-        return data[address - base : address - base + size]
+        """The cells of the bytes `[address, address + size)` of an allocated block."""
+        base, cells = self._segments[self._segment_of(address)]
+        start = (address - base) // self._unit
+        return cells[start : -(-(address - base + size) // self._unit)]
+
+    def _rounded(self, size: int) -> int:
+        step = self._alignment
+        return max(step, -(-size // step) * step)
 
     def _segment_of(self, address: int) -> int:
-        low, high = 0, len(self._segments)
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self._segments[middle][0] <= address:
-                low = middle
-            else:
-                high = middle
-        return low
+        return bisect_right(self._segments, address, key=_base) - 1
+
+
+def _base(segment: tuple[int, Array]) -> int:
+    return segment[0]
 
 
 Memory = FixedMemory | GrowingMemory

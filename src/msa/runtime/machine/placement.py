@@ -33,13 +33,22 @@ class Placement:
         chunks: planned places, or None to let the machine find all addresses.
         alternate_bytes: capacity of the alternate memory.
         pairs: the in-place rule.
+        alternate_space: number of the alternate memory space.
 
     Raises:
         SanitizerError: positions that share storage were given different places, or
             a place is too small or outside the memory.
     """
 
-    __slots__ = ("leaves", "locals", "planned", "sets", "sizes", "spaces")
+    __slots__ = (
+        "alternate_space",
+        "leaves",
+        "locals",
+        "planned",
+        "sets",
+        "sizes",
+        "spaces",
+    )
 
     def __init__(
         self,
@@ -47,7 +56,9 @@ class Placement:
         chunks: Chunks | None,
         alternate_bytes: int,
         pairs: PairsOf = in_place_pairs,
+        alternate_space: int = ALTERNATE,
     ) -> None:
+        self.alternate_space = alternate_space
         self.sets = StorageSets(module, pairs)
         self.spaces = self.sets.spaces()
         self.sizes: dict[int, int] = {}
@@ -86,7 +97,7 @@ class Placement:
             if index not in leaf_indices(instruction):
                 raise ExecutionError(f"the plan places {key!r}, which is not an array")
             root = self.sets.set_of(instruction, index)
-            if self.spaces[root] != ALTERNATE:
+            if self.spaces[root] != self.alternate_space:
                 raise SanitizerError(
                     f"{key} has a place in the alternate memory but is in space "
                     f"{self.spaces[root]}",
@@ -101,7 +112,7 @@ class Placement:
                     f"{stated[root]} at {known[0]} and {key} at {offset} must share "
                     "storage",
                     kind="split storage",
-                    space=ALTERNATE,
+                    space=self.alternate_space,
                     address=offset,
                     size=size,
                     parties=(stated[root], key),
@@ -110,7 +121,7 @@ class Placement:
                 raise SanitizerError(
                     f"{key} needs {self.sizes[root]} bytes, its place has {size}",
                     kind="out of bounds",
-                    space=ALTERNATE,
+                    space=self.alternate_space,
                     address=offset,
                     size=size,
                     parties=(key,),
@@ -120,7 +131,7 @@ class Placement:
                     f"{key} at [{offset}, {offset + size}) lies outside the "
                     f"{capacity} bytes of the alternate memory",
                     kind="out of bounds",
-                    space=ALTERNATE,
+                    space=self.alternate_space,
                     address=offset,
                     size=size,
                     parties=(key,),
@@ -128,12 +139,12 @@ class Placement:
             self.planned[root] = (offset, size)
             stated[root] = key
         for root, space in self.spaces.items():
-            if space == ALTERNATE and root not in self.planned:
+            if space == self.alternate_space and root not in self.planned:
                 raise SanitizerError(
                     f"{self._any_position(root)} is in the alternate memory without "
                     "an address",
                     kind="no address",
-                    space=ALTERNATE,
+                    space=self.alternate_space,
                     parties=(self._any_position(root),),
                 )
 

@@ -16,7 +16,7 @@ _CHANCE: Final = 0.2
 
 
 class Transfer:
-    """A copy between its start and its done.
+    """A copy of `size` cells between its start and its done.
 
     Attributes:
         name: the copy-start.
@@ -31,13 +31,13 @@ class Transfer:
         name: str,
         source: Reference,
         target: Reference,
+        size: int,
         timing: str,
         chance: random.Random,
     ) -> None:
         self.name = name
         self.source = source
         self.target = target
-        size = source.shape.byte_size()
         self.pieces: list[tuple[int, int]] = [(0, size)]
         if timing == "random" and size > 1:
             count = min(_PIECES, size)
@@ -51,8 +51,8 @@ class Transfer:
     def advance(self) -> None:
         """Copy one piece."""
         start, end = self.pieces.pop()
-        source = self.source.life.block.bytes()
-        self.target.life.block.bytes()[start:end] = source[start:end]
+        source = self.source.life.block.cells()
+        self.target.life.block.cells()[start:end] = source[start:end]
 
     def finish(self) -> None:
         """Copy what is left."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from msa.errors import ExecutionError
+from msa.hlo.module import Module
 from msa.hlo.shape import Shape
 from msa.runtime.evaluator.values import Value, leaves_of
 
@@ -41,3 +42,26 @@ def require_equal(shape: Shape, expected: Value, got: Value, where: str) -> None
             f"the first at {place}: {flat_b[wrong[0]]}, expected {flat_a[wrong[0]]}",
             where=where,
         )
+
+
+def require_same_interface(original: Module, lowered: Module) -> None:
+    """Check that callers can use the lowered module in place of the original.
+
+    Raises:
+        ExecutionError: parameters or results have other shapes or memory spaces.
+    """
+    pairs = [(original.entry.root, lowered.entry.root)]
+    if len(original.entry.parameters) != len(lowered.entry.parameters):
+        raise ExecutionError(
+            f"{lowered.name} takes {len(lowered.entry.parameters)} inputs instead of "
+            f"{len(original.entry.parameters)}",
+            where=lowered.name,
+        )
+    pairs += zip(original.entry.parameters, lowered.entry.parameters, strict=True)
+    for before, after in pairs:
+        if before.shape != after.shape:
+            raise ExecutionError(
+                f"{after.name} is {after.shape} at the module's interface, "
+                f"it was {before.shape}",
+                where=lowered.name,
+            )

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-
 from msa.hlo.module import Module
 from msa.runtime.evaluator.execute import execute
-
 from msa.runtime.machine.machine import Machine
+from msa.runtime.machine.memory import ALTERNATE
 from msa.runtime.machine.placement import Chunks
-from msa.runtime.proving.compare import require_equal
+from msa.runtime.proving.compare import require_equal, require_same_interface
 from msa.runtime.proving.inputs import elided_contents, random_inputs, stand_in
 
 if TYPE_CHECKING:
@@ -83,6 +82,8 @@ def prove_plan(plan: Assignment, inputs: Any = None, seed: int = 0) -> Proof:
         scratch=plan.scoped_chunks,
         inputs=inputs,
         seed=seed,
+        capacity=plan.problem.machine.capacity,
+        alternate_space=plan.options.alternate_memory_space,
     )
 
 
@@ -96,18 +97,29 @@ def prove_lowered(
     inputs: Sequence[Any] | None = None,
     seed: int = 0,
     timings: Sequence[str | None] = _TIMINGS,
+    capacity: int | None = None,
+    alternate_space: int = ALTERNATE,
 ) -> Proof:
     """Execute two modules, the second on the machine once per timing, and compare.
 
-    See `prove_plan`; `chunks` and `scratch` are those of `Machine.run`.
+    See `prove_plan`; `chunks` and `scratch` are those of `Machine.run`, `capacity`
+    replaces the target's.
     """
+    require_same_interface(original, lowered)
+    if capacity is not None:
+        target = target.replace(alternate_memory_bytes=capacity)
     given = random_inputs(original, seed) if inputs is None else list(inputs)
     fill = elided_contents(seed)
     shape = original.entry.root.shape
     expected = execute(original, given, elided=fill, stand_in=stand_in)
     done: list[ProofRun] = []
     for number, timing in enumerate(timings):
-        machine = Machine(target, seed=seed + number, timing=timing)
+        machine = Machine(
+            target,
+            seed=seed + number,
+            timing=timing,
+            alternate_space=alternate_space,
+        )
         got = machine.run(
             lowered,
             given,
