@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from msa.report.faces import plan_html as plan_html
     from msa.report.faces import plan_notebook as plan_notebook
     from msa.report.faces import plan_perfetto as plan_perfetto
-    from msa.report.sweep import SweepResult as SweepResult
-    from msa.report.sweep import SweepRow as SweepRow
-    from msa.report.sweep import sweep as sweep
+    from msa.report.sweeping import SweepResult as SweepResult
+    from msa.report.sweeping import SweepRow as SweepRow
+    from msa.report.sweeping import sweep as sweep
 
 _HOMES = {
     "PlanCapture": "capture",
     "PlanDiff": "difference",
-    "SweepResult": "sweep",
-    "SweepRow": "sweep",
+    "SweepResult": "sweeping",
+    "SweepRow": "sweeping",
     "capture_module": "capture",
     "capture_plan": "capture",
     "plan_ascii": "faces",
@@ -39,7 +39,7 @@ _HOMES = {
     "plan_html": "faces",
     "plan_notebook": "faces",
     "plan_perfetto": "faces",
-    "sweep": "sweep",
+    "sweep": "sweeping",
 }
 
 __all__ = [  # the names above, loaded on first use

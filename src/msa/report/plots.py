@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from msa.report.capture import PlanCapture
-    from msa.report.sweep import SweepResult
+    from msa.report.sweeping import SweepResult
 
 
 def figure(width: float, height: float) -> tuple[Figure, Any]:
