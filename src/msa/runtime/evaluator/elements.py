@@ -29,7 +29,7 @@ def round_bf16(values: Any) -> Array:
     """Float32 values rounded to bf16, ties to even; NaN stays NaN.
 
     >>> round_bf16(np.float32([1.00390625, 3.0e38])).tolist()
-    [1.0, 2.9974403e+38]
+    [1.0, 3.00405527047391e+38]
     """
     values = np.asarray(values, dtype=np.float32)
     if values.ndim == 0:

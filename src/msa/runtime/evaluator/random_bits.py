@@ -41,7 +41,7 @@ def _join(low: Array, high: Array) -> Array:
 def threefry(key: Any, counter: Array) -> tuple[Array, Array]:
     """Threefry-2x32 with 20 rounds; key and counters are u64, low word first.
 
-    >>> [hex(int(x)) for x in threefry(np.uint64(0), np.zeros(1, np.uint64))]
+    >>> [hex(int(x[0])) for x in threefry(np.uint64(0), np.zeros(1, np.uint64))]
     ['0x6b200159', '0x99ba4efe']
     """
     k0, k1 = _split(key)

@@ -37,7 +37,7 @@ def _erf_table() -> Array:
 def erf(x: Any) -> Array:
     """The error function in double precision, returned in the type of `x`.
 
-    >>> round(float(erf(np.float64(0.5))), 15) == round(math.erf(0.5), 15)
+    >>> abs(float(erf(np.float64(0.5))) - 0.5204998778130465) < 1e-15
     True
     """
     wide = np.asarray(x, dtype=np.float64)
