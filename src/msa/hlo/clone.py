@@ -41,6 +41,7 @@ def clone_module(module: Module) -> Module:
             twin.line = source.line
             instructions[source] = twin
             new.append_read(twin)
+        new.sort_parameters()
     for source, twin in instructions.items():
         # Operands may come later in insertion order, so edges are a second pass.
         twin.operands = tuple(instructions[x] for x in source.operands)

@@ -70,11 +70,15 @@ class Computation:
         return instruction
 
     def append_read(self, instruction: Instruction) -> None:
-        """`add` for the reader, which sets the root and adds to the module later."""
+        """`add` for the reader, which does the rest (root, order, ids) later."""
         instruction.computation = self
         self.instructions.append(instruction)
         if instruction.opcode == "parameter":
-            insort(self._parameters, instruction, key=_number)
+            self._parameters.append(instruction)
+
+    def sort_parameters(self) -> None:
+        """Order parameters by number after `append_read`."""
+        self._parameters.sort(key=_number)
 
     def create(
         self,
@@ -184,7 +188,8 @@ class Computation:
 
 
 def _number(parameter: Instruction) -> int:
-    return parameter.parameter_number
+    number: int = parameter.attributes["parameter_number"]
+    return number
 
 
 def _children(

@@ -133,13 +133,13 @@ def read_body(state: ReaderState, name: str) -> Task:
 
 
 def check_parameters(state: ReaderState, computation: Computation, at: int) -> None:
-    """Parameter numbers are 0, 1, … without gaps or repetitions."""
-    for i, parameter in enumerate(computation.parameters):
-        number = parameter.parameter_number
-        if number != i:
-            problem = (
-                f"parameter number {number} appears twice"
-                if number < i
-                else f"parameter number {i} is missing"
-            )
-            state.cursor.fail(f"{problem} in computation {computation.name}", at=at)
+    """Order parameters; their numbers are 0, 1, … without gaps or repetitions."""
+    computation.sort_parameters()
+    numbers = [p.attributes["parameter_number"] for p in computation.parameters]
+    if numbers == list(range(len(numbers))):
+        return
+    wrong = next(i for i, number in enumerate(numbers) if number != i)
+    problem = f"parameter number {wrong} is missing"
+    if numbers[wrong] < wrong:
+        problem = f"parameter number {numbers[wrong]} appears twice"
+    state.cursor.fail(f"{problem} in computation {shown(computation.name)}", at=at)

@@ -19,7 +19,7 @@ from msa.hlo.instruction import NO_ATTRIBUTES, Instruction
 from msa.hlo.literal_text import read_literal
 from msa.hlo.metadata import is_metadata
 from msa.hlo.naming import KEYWORDS
-from msa.hlo.opcode import OPCODES, VARIADIC, OpcodeInfo
+from msa.hlo.opcode import OPCODES, OpcodeInfo
 from msa.hlo.parser.cursor import Cursor
 from msa.hlo.parser.state import ReaderState, Scope, run
 from msa.hlo.parser.tail import Tail, read_tail
@@ -97,10 +97,8 @@ class _Row:
         self.special: dict[str, Mapping[str, Any]] = {}
 
     def takes(self, count: int) -> bool:
-        """Whether the opcode takes so many operands."""
-        if self.kind == _PAIRED:
-            return count % 2 == 0 and count > 0
-        return count == self.arity or self.arity == VARIADIC
+        """Whether a variadic opcode takes so many operands."""
+        return self.kind != _PAIRED or (count % 2 == 0 and count > 0)
 
 
 def _rows(state: ReaderState) -> dict[str, _Row]:
@@ -128,6 +126,7 @@ def read_lines(state: ReaderState, scope: Scope) -> None:
     shapes = state.types.by_text
     computation = scope.computation
     instructions = computation.instructions
+    parameters = computation.parameters
     match = _INSTRUCTION.match
     position = cursor.skip()
     if not _starts_line(text, position):
@@ -150,11 +149,21 @@ def read_lines(state: ReaderState, scope: Scope) -> None:
         if kind in (_ORDINARY, _PAIRED):
             if not operand_text:
                 operands = ()
-            elif "[" in operand_text:
-                operands = _shaped_operands(state, names, operand_text)
+            elif "[" in operand_text or "/" in operand_text:
+                operands = _noted_operands(state, names, operand_text)
+                if operands is None:
+                    break
             else:
-                operands = _operands(names, operand_text)
-            if operands is None or not row.takes(len(operands)):
+                try:
+                    if "," in operand_text:
+                        written = operand_text.replace("%", "").split(", ")
+                        operands = tuple([names[x] for x in written])
+                    else:
+                        operands = (names[operand_text.removeprefix("%")],)
+                except KeyError:
+                    break
+            count = len(operands)
+            if count != row.arity and (row.arity >= 0 or not row.takes(count)):
                 break
         else:
             operands = ()
@@ -196,10 +205,9 @@ def read_lines(state: ReaderState, scope: Scope) -> None:
         instruction.computation = computation
         instruction.line = line
         names[name] = instruction
+        instructions.append(instruction)
         if kind == _PARAMETER:
-            computation.append_read(instruction)
-        else:
-            instructions.append(instruction)
+            parameters.append(instruction)
         if root:
             computation.root = instruction
         position = found.end()
@@ -218,17 +226,15 @@ def _starts_line(text: str, position: int) -> bool:
     return start == position or text[start:position].isspace()
 
 
-def _operands(
-    names: dict[str, Instruction], text: str
+def _noted_operands(
+    state: ReaderState, names: dict[str, Instruction], text: str
 ) -> tuple[Instruction, ...] | None:
-    if "/" in text:
-        text = _INDEX_COMMENT.sub("", text)
-    if "%" in text:
-        text = text.replace("%", "")
+    """Operands with index comments or with their shapes."""
+    text = _INDEX_COMMENT.sub("", text)
+    if "[" in text:
+        return _shaped_operands(state, names, text)
     try:
-        if "," in text:
-            return tuple([names[name] for name in text.split(", ")])
-        return (names[text],)
+        return tuple([names[name] for name in text.replace("%", "").split(", ")])
     except KeyError:
         return None
 
@@ -237,8 +243,6 @@ def _shaped_operands(
     state: ReaderState, names: dict[str, Instruction], text: str
 ) -> tuple[Instruction, ...] | None:
     """Operands written with their shapes, which must be compatible."""
-    if "/" in text:
-        text = _INDEX_COMMENT.sub("", text)
     operands = []
     position = 0
     while position < len(text):
