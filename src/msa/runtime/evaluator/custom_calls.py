@@ -19,6 +19,7 @@ from msa.runtime.evaluator.elements import Array
 from msa.runtime.evaluator.linear_algebra import cholesky_factor, solve
 from msa.runtime.evaluator.registry import Kernel, kernel
 from msa.runtime.evaluator.sorting import top_k
+from msa.runtime.evaluator.values import to_bytes
 
 _OPTION: Final = re.compile(r"(\w+)\s*=\s*(-?\d+)\s*:")
 
@@ -75,6 +76,29 @@ def _identity(instruction: Instruction) -> Kernel:
 
 def _top_k(instruction: Instruction) -> Kernel:
     return top_k(instruction.shape.children[0].dimensions[-1])
+
+
+def _join(instruction: Instruction) -> Kernel:
+    """Slices that lie next to each other, under one name."""
+    sizes = instruction.shape.dimensions
+    first = instruction.operands[0].shape.dimensions
+    cut = [d for d, (a, b) in enumerate(zip(first, sizes, strict=True)) if a != b]
+    axis = cut[0] if cut else 0
+    return lambda *parts: np.concatenate(parts, axis)
+
+
+def _window(instruction: Instruction) -> Kernel:
+    """The first bytes of the operand, and flags that say they are there."""
+    window, flags = instruction.shape.children
+    source = instruction.operands[0].shape
+
+    def run(x: Any) -> tuple[Array, Array]:
+        data = np.zeros(window.dimensions, dtype=np.uint8)
+        found = to_bytes(source.as_array, np.asarray(x))[: data.size]
+        data[: len(found)] = found
+        return data, np.ones(flags.dimensions, dtype=np.int32)
+
+    return run
 
 
 # -- lapack -----------------------------------------------------------------------
@@ -252,7 +276,9 @@ _LAPACK: Final[dict[str, CustomCall]] = {
 }
 
 _HANDLERS: Final[dict[str, CustomCall]] = {
+    "ConcatBitcast": _join,
     "TopK": _top_k,
+    "WindowPrefetch": _window,
     "Sharding": _identity,
     "SPMDFullToShardShape": _identity,
     "SPMDShardToFullShape": _identity,

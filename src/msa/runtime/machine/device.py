@@ -14,6 +14,7 @@ from msa.hlo.instruction import Instruction
 from msa.hlo.shape import Shape, ShapeIndex
 from msa.runtime.evaluator.code import Code, Step
 from msa.runtime.evaluator.context import Context
+from msa.runtime.evaluator.elements import Array
 from msa.runtime.evaluator.interpreter import Frame, Interpreter
 from msa.runtime.evaluator.values import Value, map_leaves
 from msa.runtime.machine.blocks import Block, Extent, Reference
@@ -26,6 +27,9 @@ from msa.runtime.machine.updates import InPlaceUpdate
 _RENAMING: Final = frozenset(
     {"opt-barrier", "domain", "add-dependency", "all-reduce-done"}
 )
+JOIN_TARGET: Final = "ConcatBitcast"
+"""Custom call that names adjoining slices as one value."""
+
 _SECOND: Final = frozenset({"all-gather-done", "collective-permute-done"})
 _PACKED_STARTS: Final = frozenset({"all-gather-start", "collective-permute-start"})
 
@@ -133,6 +137,10 @@ class Device(Interpreter):
             return operands[0][1]
         if opcode == "constant":
             return self._constant(instruction)
+        if instruction.attributes.get("custom_call_target") == JOIN_TARGET:
+            joined = self._join(instruction, operands)
+            if joined is not None:
+                return joined
         return self._operate(instruction, operands)
 
     # -- definitions -----------------------------------------------------------------
@@ -146,6 +154,41 @@ class Device(Interpreter):
             position_text(instruction, (0,)),
         )
         return (target, source, None)
+
+    def _join(
+        self, instruction: Instruction, operands: Sequence[Reference]
+    ) -> Reference | None:
+        """Slices become one value where they lie; None without planned places."""
+        spaces = self.spaces
+        block = spaces.block(self.placement.sets.set_of(instruction, ()))
+        if not spaces.is_planned(block):
+            return None
+        name = position_text(instruction, ())
+        address = block.address
+        for operand in operands:
+            spaces.check(operand, instruction.name)
+            part = operand.life.block
+            if part.memory is not block.memory or part.address != address:
+                spaces.fail(
+                    "misplaced slice",
+                    f"{operand.life.extent.name} at {part.address} should be at "
+                    f"{address}",
+                    instruction.name,
+                    block,
+                    (operand.life.extent.name, name),
+                )
+            address += operand.shape.byte_size()
+        cells = self.joined_cells(instruction, operands, block)
+        life = spaces.claim(block, name, instruction.name)
+        block.cells()[: len(cells)] = cells
+        return Reference(life, instruction.shape)
+
+    def joined_cells(
+        self, instruction: Instruction, operands: Sequence[Reference], block: Block
+    ) -> Array:
+        """The cells of joined slices: those that are there."""
+        del operands
+        return block.cells()[: self.spaces.codec.cell_count(instruction.shape)].copy()
 
     def _constant(self, instruction: Instruction) -> Value:
         """Constants lie in memory once, unless the plan gives them a place."""

@@ -156,7 +156,7 @@ class Machine:
                 scratch=scratch or {},
             )
             devices.append(device)
-            values = _place_arguments(
+            values = place_arguments(
                 device, module, coerce_arguments(module, arguments)
             )
             runs.append(device.run(module.entry, values))
@@ -170,7 +170,7 @@ class Machine:
         return outputs if per_device else outputs[0]
 
 
-def _place_arguments(
+def place_arguments(
     device: Device, module: Module, arguments: Sequence[Value]
 ) -> list[Value]:
     """Inputs written to memory; those that no output may take over are read-only."""

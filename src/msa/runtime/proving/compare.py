@@ -44,6 +44,28 @@ def require_equal(shape: Shape, expected: Value, got: Value, where: str) -> None
         )
 
 
+def require_equal_symbols(
+    shape: Shape, expected: Value, got: Value, where: str
+) -> None:
+    """Check that two results, arrays or symbols, came about in the same way.
+
+    Raises:
+        ExecutionError: an output differs.
+    """
+    for (index, leaf, a), (_, _, b) in zip(
+        leaves_of(shape, expected), leaves_of(shape, got), strict=True
+    ):
+        known = isinstance(a, np.ndarray | np.generic)
+        if known and isinstance(b, np.ndarray | np.generic):
+            require_equal(leaf, a, b, where)
+        elif known or a != b:
+            output = "{" + ",".join(map(str, index)) + "}"
+            raise ExecutionError(
+                f"output {output} ({leaf}) is not computed from the same values",
+                where=where,
+            )
+
+
 def require_same_interface(original: Module, lowered: Module) -> None:
     """Check that callers can use the lowered module in place of the original.
 

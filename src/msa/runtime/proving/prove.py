@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from msa.hlo.module import Module
-from msa.runtime.evaluator.execute import execute
-from msa.runtime.machine.machine import Machine
 from msa.runtime.machine.memory import ALTERNATE
 from msa.runtime.machine.placement import Chunks
-from msa.runtime.proving.compare import require_equal, require_same_interface
-from msa.runtime.proving.inputs import elided_contents, random_inputs, stand_in
+from msa.runtime.proving.compare import require_same_interface
+from msa.runtime.proving.runs import ArrayRuns, Planned, Runs, SymbolRuns
+from msa.runtime.proving.work import work_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +21,13 @@ if TYPE_CHECKING:
 
 _TIMINGS: Final = ("late", "eager", "random", None)
 
+ALL_ON_ARRAYS: Final = 2e8
+"""Modules with at most this much work run on arrays with every copy timing."""
+
+ONCE_ON_ARRAYS: Final = 2e9
+"""With at most this much they run on arrays once, with mixed timings, and on symbols
+with every timing; beyond that on symbols only."""
+
 
 @dataclass(frozen=True, slots=True)
 class ProofRun:
@@ -30,10 +36,15 @@ class ProofRun:
     Attributes:
         timing: of the copies; None if each drew its own.
         seed: of the machine.
+        arrays: True if arrays were computed, False if symbols stood for them.
     """
 
     timing: str | None
     seed: int
+    arrays: bool = True
+
+    def __str__(self) -> str:
+        return f"{'arrays' if self.arrays else 'symbols'}/{self.timing or 'mixed'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,21 +55,17 @@ class Proof:
         module: name of the planned module.
         outputs: arrays compared per run.
         runs: executions of the planned module.
-        arrays: True if arrays were computed; False if values stood for them.
+        work: of one execution, in elements (see `work_of`).
     """
 
     module: str
     outputs: int
     runs: tuple[ProofRun, ...]
-    arrays: bool = True
+    work: float
 
     def __str__(self) -> str:
-        timings = ", ".join(run.timing or "mixed" for run in self.runs)
-        how = "arrays" if self.arrays else "values"
-        return (
-            f"{self.module}: {self.outputs} outputs equal as {how} in "
-            f"{len(self.runs)} runs ({timings})"
-        )
+        runs = ", ".join(map(str, self.runs))
+        return f"{self.module}: {self.outputs} outputs equal in {runs}"
 
 
 def prove_plan(plan: Assignment, inputs: Any = None, seed: int = 0) -> Proof:
@@ -99,37 +106,39 @@ def prove_lowered(
     timings: Sequence[str | None] = _TIMINGS,
     capacity: int | None = None,
     alternate_space: int = ALTERNATE,
+    work_limits: tuple[float, float] = (ALL_ON_ARRAYS, ONCE_ON_ARRAYS),
 ) -> Proof:
     """Execute two modules, the second on the machine once per timing, and compare.
 
     See `prove_plan`; `chunks` and `scratch` are those of `Machine.run`, `capacity`
-    replaces the target's.
+    replaces the target's. `work_limits` decide what runs on arrays (see
+    `ALL_ON_ARRAYS`, `ONCE_ON_ARRAYS`); with inputs given, arrays always run.
     """
     require_same_interface(original, lowered)
     if capacity is not None:
         target = target.replace(alternate_memory_bytes=capacity)
-    given = random_inputs(original, seed) if inputs is None else list(inputs)
-    fill = elided_contents(seed)
-    shape = original.entry.root.shape
-    expected = execute(original, given, elided=fill, stand_in=stand_in)
+    planned = Planned(lowered, target, chunks, scratch or {}, alternate_space)
+    work = work_of(original)
     done: list[ProofRun] = []
+    if work <= work_limits[1] or inputs is not None:
+        some = timings if work <= work_limits[0] else timings[-1:]
+        arrays = ArrayRuns(original, planned, inputs, seed)
+        done += _compare(arrays, lowered.name, some, seed, arrays=True)
+    if work > work_limits[0]:
+        symbols = SymbolRuns(original, planned, seed)
+        done += _compare(symbols, lowered.name, timings, seed, arrays=False)
+    leaves = original.entry.root.shape.leaves()
+    count = sum(1 for _, leaf in leaves if leaf.is_array)
+    return Proof(lowered.name, count, tuple(done), work)
+
+
+def _compare(
+    runs: Runs, name: str, timings: Sequence[str | None], seed: int, *, arrays: bool
+) -> list[ProofRun]:
+    """Run on the machine once per timing and compare each time."""
+    done = []
     for number, timing in enumerate(timings):
-        machine = Machine(
-            target,
-            seed=seed + number,
-            timing=timing,
-            alternate_space=alternate_space,
-        )
-        got = machine.run(
-            lowered,
-            given,
-            chunks=chunks,
-            scratch=scratch,
-            elided=fill,
-            stand_in=stand_in,
-        )
-        where = f"{lowered.name}, copies {timing or 'mixed'}, seed {seed + number}"
-        require_equal(shape, expected, got, where)
-        done.append(ProofRun(timing, seed + number))
-    count = sum(1 for _, leaf in shape.leaves() if leaf.is_array)
-    return Proof(lowered.name, count, tuple(done))
+        run = ProofRun(timing, seed + number, arrays)
+        runs.compare(runs.on_machine(run.seed, timing), f"{name}, {run}")
+        done.append(run)
+    return done

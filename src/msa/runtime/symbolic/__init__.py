@@ -1,0 +1,1 @@
+"""Execution in which symbols stand for arrays: for modules too large to compute."""
