@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import msa
+from analysis.random_modules import random_module
+from analysis.storage_oracle import storage_problems
 from msa.analysis import insert_copies, missing_copies, prepare
 from msa.analysis.buffer_assignment import BufferAssignment, BufferAssignmentOptions
 from msa.analysis.copy_insertion import flatten_call_graph
 from msa.analysis.copy_insertion.hazards import reads_elsewhere
 from msa.errors import ScheduleError
 from msa.hlo import verify
-
-sys.path.insert(0, str(Path(__file__).parent))
-from random_modules import random_module
-from storage_oracle import storage_problems
 
 
 def copies(module) -> list:
@@ -421,9 +416,11 @@ def inputs_of(module, seed):
     ]
 
 
-@pytest.mark.parametrize("seed", range(40))
-@pytest.mark.parametrize("algorithm", ["best", "bfs"])
-def test_random_modules_run_in_their_storage(seed, algorithm):
+@pytest.mark.parametrize(
+    ("algorithm", "seed"),
+    [*(("best", seed) for seed in range(24)), *(("bfs", seed) for seed in range(8))],
+)
+def test_random_modules_run_in_their_storage(algorithm, seed):
     module = random_module(seed, 6 + seed % 20)
     ready = prepare(module, algorithm)
     assert missing_copies(ready) == []
@@ -437,7 +434,13 @@ def test_random_modules_run_in_their_storage(seed, algorithm):
         assert storage_problems(assignment) == []
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1000, 1400))
+def test_many_random_modules(seed):
+    test_random_modules_run_in_their_storage("bfs" if seed % 3 == 0 else "best", seed)
+
+
+@pytest.mark.parametrize("seed", range(6))
 def test_the_oracle_notices_values_moved_onto_live_ones(seed):
     """A check that never fires is broken: move each value onto one that is live."""
     ready = prepare(random_module(seed, 12))

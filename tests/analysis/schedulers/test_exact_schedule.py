@@ -73,7 +73,7 @@ def brute_force_peak(computation) -> int:
         position = {values.number[x]: t for t, x in enumerate(order)}
         loads = [0] * len(order)
         for v, size in enumerate(values.bytes):
-            if values.is_fixed(v):
+            if values.fixed[v]:
                 continue
             readers = [position[i] for i, read in enumerate(values.read) if v in read]
             last = len(order) - 1 if v in root else max(readers, default=-1)
@@ -87,7 +87,7 @@ def brute_force_peak(computation) -> int:
     return best
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(graphs(limit=6))
 def test_exact_is_the_minimum_over_all_orders(computation):
     steps = StepBytes(LocalValues(computation))
@@ -98,7 +98,7 @@ def test_exact_is_the_minimum_over_all_orders(computation):
     assert peak_bound(steps) <= found.peak_bytes
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(graphs(limit=14))
 def test_heuristics_are_valid_and_never_below_exact(computation):
     values = LocalValues(computation)
@@ -114,7 +114,7 @@ def test_heuristics_are_valid_and_never_below_exact(computation):
             assert live_bytes(sequence, steps).min() >= 0
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(graphs(limit=12))
 def test_effort_only_costs_proof(computation):
     steps = StepBytes(LocalValues(computation))

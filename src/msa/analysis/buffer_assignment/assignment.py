@@ -274,7 +274,7 @@ def _assign(
     options: BufferAssignmentOptions,
     strategy: Strategy,
 ) -> Assigner:
-    sharing = OperandSharing(live.alias.dataflow)
+    sharing = OperandSharing(live.alias.dataflow, pairs=live.alias.pairs)
     assigner = Assigner(live, sharing, options, strategy)
     classes = allocation_classes(module)
     assigner.assign_presets()

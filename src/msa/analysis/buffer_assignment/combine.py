@@ -23,9 +23,7 @@ def combine_temporaries(assigner: Assigner) -> None:
     options = assigner.options
     kept = [a for a in assigner.allocations if not a.is_temporary or a.preset]
     current: dict[tuple[int, int], BufferAllocation] = {}
-    for allocation in assigner.allocations:
-        if not allocation.is_temporary or allocation.preset:
-            continue
+    for allocation in _order(assigner):
         key = (allocation.color, allocation.page)
         combined = current.get(key)
         limit = options.heap_limit
@@ -49,6 +47,27 @@ def combine_temporaries(assigner: Assigner) -> None:
         ):
             allocation.color = options.temp_color
     assigner.allocations = kept
+
+
+def _order(assigner: Assigner) -> list[BufferAllocation]:
+    """Temporaries as they were made, the one that wastes most on alignment last.
+
+    The last of a block needs no padding behind it.
+    """
+
+    def waste(allocation: BufferAllocation) -> int:
+        return -allocation.size % assigner.options.alignment_of(allocation.color)
+
+    found = [a for a in assigner.allocations if a.is_temporary and not a.preset]
+    last: dict[tuple[int, int], BufferAllocation] = {}
+    for a in found:
+        key = (a.color, a.page)
+        if a.color in assigner.options.private_stacks:
+            continue
+        if key not in last or waste(a) > waste(last[key]):
+            last[key] = a
+    ends = set(map(id, last.values()))
+    return [a for a in found if id(a) not in ends] + list(last.values())
 
 
 def _absorb(

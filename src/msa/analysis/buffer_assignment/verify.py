@@ -91,7 +91,9 @@ def _overlaps(assignment: BufferAssignment, allocation: BufferAllocation) -> lis
             rows.append((bound.start, number, offset, size, bound.end))
     rows.sort()
     endings = sorted((row[4], row[1], row[2]) for row in rows)
-    interference = Interference(live, OperandSharing(assignment.alias.dataflow))
+    alias = assignment.alias
+    sharing = OperandSharing(alias.dataflow, pairs=alias.pairs)
+    interference = Interference(live, sharing)
     in_use: SortedDict[int, dict[int, tuple[int, int]]] = SortedDict()
     problems: list[str] = []
     done = 0

@@ -193,7 +193,7 @@ def find_conflicts(
     Near linear: every class is merged into the larger one.
     """
     lifetimes = Lifetimes(dataflow, flat)
-    sharing = OperandSharing(dataflow)
+    sharing = OperandSharing(dataflow, pairs=pairs)
     classes = _Classes(dataflow, lifetimes, sharing, pairs)
     conflicts: dict[Slot, Conflict] = {}
     kept = set()

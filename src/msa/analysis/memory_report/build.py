@@ -6,14 +6,18 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from msa.analysis.alias import AliasAnalysis
 from msa.analysis.buffer_assignment import (
     BufferAllocation,
     BufferAssignment,
     BufferAssignmentOptions,
     allocation_load,
 )
-from msa.analysis.copy_insertion import missing_copies, prepare
+from msa.analysis.copy_insertion import prepare
+from msa.analysis.copy_insertion.conflicts import find_conflicts
+from msa.analysis.flatten import FlattenedSchedule
 from msa.analysis.live_ranges import LiveRanges
+from msa.analysis.memory_report.bound import needed_bytes
 from msa.analysis.memory_report.describe import origin_of
 from msa.analysis.memory_report.donations import find_donations
 from msa.analysis.memory_report.hints import find_hints
@@ -56,14 +60,13 @@ def analyze(module: Module, *, target: Target | None = None) -> MemoryReport:
     >>> report.peak_bytes, report.breakdown.temporaries, report.steps[report.peak_step]
     (4096, 2048, 'z')
     """
-    ready, notes = _ready(module)
-    live = LiveRanges.run(ready)
+    live, notes = _live_ranges(module)
     options = BufferAssignmentOptions(
         size=padded_size,
         alignment=DEFAULT_ALIGNMENT if target is None else target.alignment_bytes,
         allocate_constants=True,
     )
-    assignment = BufferAssignment.run(ready, options, live=live)
+    assignment = BufferAssignment.run(live.module, options, live=live)
     return _Builder(assignment, notes).build()
 
 
@@ -72,24 +75,24 @@ def padded_size(value: Value) -> int:
     return value.shape.padded_byte_size()
 
 
-def _ready(module: Module) -> tuple[Module, list[str]]:
-    """The module in a form that can be assigned, and what was done to it."""
+def _live_ranges(module: Module) -> tuple[LiveRanges, list[str]]:
+    """Live ranges of the module, made ready where needed, and what was done."""
+    if module.schedule is not None:
+        schedule = FlattenedSchedule.run(module)
+        alias = AliasAnalysis.run(module)
+        if not find_conflicts(alias.dataflow, schedule, alias.pairs):
+            return LiveRanges.run(module, alias=alias, schedule=schedule), []
     notes = []
     if module.schedule is None:
         notes.append("the module has no schedule: one of least peak was made")
-        ready = prepare(module)
-    elif missing_copies(module):
-        ready = prepare(module)
-    else:
-        return module, notes
-    added = ready.instruction_count - module.instruction_count
+    ready = prepare(module)
     copies = _copies(ready) - _copies(module)
     if copies > 0:
         notes.append(
             f"{copies} copies are needed where storage cannot be shared; they were "
-            f"put in for this report ({added} instructions)"
+            "put in for this report"
         )
-    return ready, notes
+    return LiveRanges.run(ready), notes
 
 
 def _copies(module: Module) -> int:
@@ -117,17 +120,10 @@ class _Builder:
         constants = sum(a.size for a in self._default if a.is_constant)
         static = arguments + outputs - aliased
         timeline = np.full(self._steps, static, dtype=np.int64)
-        needed = np.zeros(self._steps, dtype=np.int64)
         for a in self._default:
-            if a.is_thread_local or a.is_constant:
-                continue
-            if a.is_readonly:
-                needed += a.size
-                continue
-            load = allocation_load(a, self._live, self._steps + 1)[: self._steps]
-            needed += load
             if a.is_temporary:
-                timeline += load
+                load = allocation_load(a, self._live, self._steps + 1)
+                timeline += load[: self._steps]
         peak_step = int(timeline.argmax()) if self._steps else 0
         rows = self._rows(peak_step)
         breakdown = Breakdown(
@@ -147,7 +143,7 @@ class _Builder:
             at_peak=rows,
             timeline=timeline,
             donations=find_donations(self._assignment),
-            lower_bound=int(needed.max(initial=0)),
+            lower_bound=needed_bytes(self._assignment, color=0),
             hints=find_hints(self._assignment, breakdown, rows, self._notes),
             steps=tuple(x.name for x in self._live.schedule.instructions),
             other_spaces=self._other_spaces(),

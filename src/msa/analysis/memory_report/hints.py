@@ -38,7 +38,7 @@ def find_hints(
         *_loop_copies(assignment, floor),
         *_padding(assignment, rows, floor),
         *_large(breakdown, rows),
-        *_fragmentation(assignment, breakdown),
+        *_fragmentation(assignment, breakdown, floor),
     ]
     hints.sort(key=lambda h: (-h.bytes, h.kind, h.subject))
     first = [Hint(HintKind.PREPARED, note, "", 0) for note in notes]
@@ -112,10 +112,12 @@ def _large(breakdown: Breakdown, rows: Sequence[LiveRow]) -> list[Hint]:
     return [Hint(HintKind.LARGE_BUFFER, message, row.buffer, row.bytes, row.source)]
 
 
-def _fragmentation(assignment: BufferAssignment, breakdown: Breakdown) -> list[Hint]:
+def _fragmentation(
+    assignment: BufferAssignment, breakdown: Breakdown, floor: int
+) -> list[Hint]:
     share = assignment.statistics().fragmentation
     lost = int(share * breakdown.temporaries)
-    if share <= 0.01:
+    if share <= 0.01 or lost < max(floor, 1):
         return []
     message = (
         f"{format_bytes(lost)} of the temporary block ({share:.1%}) are gaps that "

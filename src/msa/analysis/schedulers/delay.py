@@ -52,5 +52,5 @@ def _grows(x: Instruction, values: LocalValues) -> bool:
     if x.opcode in NO_STORAGE:
         return False
     i = values.number[x]
-    read = sum(values.bytes[v] for v in values.read[i] if not values.is_fixed(v))
-    return values.defined_bytes(i) >= read
+    read = sum(values.bytes[v] for v in values.read[i] if not values.fixed[v])
+    return values.made[i] >= read

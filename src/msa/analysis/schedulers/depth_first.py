@@ -32,7 +32,7 @@ def dfs_order(
         if x.opcode in NO_STORAGE:
             continue
         i = values.number[x]
-        own = values.defined_bytes(i)
+        own = values.made[i]
         users, size = max(0, len(x._users) - 1), own
         for operand in dict.fromkeys(x.operands):
             j = values.number[operand]

@@ -144,11 +144,11 @@ class _Search:
         after = done | 1 << i
         freed = taken = 0
         for v in values.read[i]:
-            if self._readers[v] & ~after == 0 and not values.is_fixed(v):
+            if self._readers[v] & ~after == 0 and not values.fixed[v]:
                 freed += values.bytes[v]
                 if v == steps.takes[i]:
                     taken = values.bytes[v]
-        new = values.defined_bytes(i)
+        new = values.made[i]
         during = live + new - taken + steps.inner[i]
         if new:
             freed += sum(

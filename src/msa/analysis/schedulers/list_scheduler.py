@@ -51,7 +51,7 @@ class _ListScheduler:
     def __init__(self, values: LocalValues) -> None:
         self._values = values
         self._counts = values.use_counts()
-        self._fixed = [values.is_fixed(v) for v in range(len(values.bytes))]
+        self._fixed = values.fixed
         # Sum of the numbers of the instructions that still have to read a value:
         # when one reader is left, the sum is that reader.
         self._remaining = [0] * len(values.bytes)
@@ -145,4 +145,4 @@ class _ListScheduler:
         freed = sum(
             sizes[v] for v in self._values.read[i] if counts[v] == 1 and not fixed[v]
         )
-        return (freed - self._values.defined_bytes(i), len(x._users))
+        return (freed - self._values.made[i], len(x._users))

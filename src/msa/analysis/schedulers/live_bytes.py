@@ -72,7 +72,7 @@ class StepBytes:
             k = in_place_operand(x)
             if k >= 0:
                 held = values.held[values.number[x.operands[k]]]
-                if len(held) == 1 and not values.is_fixed(held[0]):
+                if len(held) == 1 and not values.fixed[held[0]]:
                     self.takes[i] = held[0]
 
 
@@ -86,12 +86,12 @@ def live_bytes(sequence: Sequence[Instruction], steps: StepBytes) -> NDArray[np.
     values = steps.values
     counts = values.use_counts()
     sizes = values.bytes
-    fixed = [values.is_fixed(v) for v in range(len(sizes))]
+    fixed = values.fixed
     result = np.zeros(len(sequence), dtype=np.int64)
     live = 0
     for t, x in enumerate(sequence):
         i = values.number[x]
-        new = values.defined_bytes(i)
+        new = values.made[i]
         freed = 0
         taken = 0
         for v in values.read[i]:
@@ -120,12 +120,12 @@ def peak_bound(steps: StepBytes) -> int:
     sizes = values.bytes
     bound = 0
     for i, x in enumerate(values.instructions):
-        need = steps.inner[i] + values.defined_bytes(i)
-        need += sum(sizes[v] for v in values.read[i] if not values.is_fixed(v))
+        need = steps.inner[i] + values.made[i]
+        need += sum(sizes[v] for v in values.read[i] if not values.fixed[v])
         if steps.takes[i] >= 0:
             need -= sizes[steps.takes[i]]
         if x.opcode != "get-tuple-element":
             bound = max(bound, need)
     root = values.number[values.computation.root]
-    held = sum(sizes[v] for v in values.held[root] if not values.is_fixed(v))
+    held = sum(sizes[v] for v in values.held[root] if not values.fixed[v])
     return max(bound, held)

@@ -58,6 +58,9 @@ class LocalValues:
         bytes: per value, its size.
         definer: per value, the position of the instruction that creates it.
         defined: per instruction, the values that it creates.
+        made: per instruction, bytes of storage that it creates (none for parameters
+            and constants).
+        fixed: per value, whether its storage is there whatever the order.
         held: per instruction, the values found anywhere in its result, each once.
         read: per instruction, the values that it reads, each once. A
             get-tuple-element reads the index table and the element it selects only.
@@ -70,8 +73,10 @@ class LocalValues:
         "computation",
         "defined",
         "definer",
+        "fixed",
         "held",
         "instructions",
+        "made",
         "number",
         "read",
     )
@@ -83,14 +88,21 @@ class LocalValues:
         self.bytes: list[int] = []
         self.definer: list[int] = []
         self.defined: list[tuple[int, ...]] = [()] * len(self.instructions)
+        self.fixed: list[bool] = []
+        self.made: list[int] = [0] * len(self.instructions)
         self.held: list[tuple[int, ...]] = [()] * len(self.instructions)
         self.read: list[tuple[int, ...]] = [()] * len(self.instructions)
         nodes: dict[Instruction, tuple[int, ...]] = {}
         for x in _operands_first(computation):
-            nodes[x] = self._flow(x, nodes, pointer_bytes)
             i = self.number[x]
+            first = len(self.bytes)
+            nodes[x] = self._flow(x, nodes, pointer_bytes)
+            self.defined[i] = tuple(range(first, len(self.bytes)))
+            is_fixed = x.opcode in NO_STORAGE
+            self.fixed.extend([is_fixed] * len(self.defined[i]))
+            if not is_fixed:
+                self.made[i] = sum(self.bytes[first:])
             self.held[i] = _unique(nodes[x])
-            self.defined[i] = tuple(v for v in self.held[i] if self.definer[v] == i)
             self.read[i] = _reads(x, nodes)
 
     def use_counts(self) -> list[int]:
@@ -102,16 +114,6 @@ class LocalValues:
         for v in self.held[self.number[self.computation.root]]:
             counts[v] += 1
         return counts
-
-    def defined_bytes(self, i: int) -> int:
-        """Bytes of storage that instruction `i` creates."""
-        if self.instructions[i].opcode in NO_STORAGE:
-            return 0
-        return sum(self.bytes[v] for v in self.defined[i])
-
-    def is_fixed(self, v: int) -> bool:
-        """Whether a value's storage is not this computation's to create or free."""
-        return self.instructions[self.definer[v]].opcode in NO_STORAGE
 
     def _flow(
         self,
