@@ -222,7 +222,9 @@ def updated(ratio: float) -> tuple[Problem, AllocationResult]:
     problem = replace(problem, values=values, buffers=buffers, compute_seconds=seconds)
     problem.check()
     options = Options(
-        enable_cross_program_prefetch=False, inefficient_use_to_copy_ratio=ratio
+        enable_cross_program_prefetch=False,
+        inefficient_use_to_copy_ratio=ratio,
+        faithful=True,  # else copies for what is compute bound are not made at all
     )
     return problem, run_greedy(problem, options)
 

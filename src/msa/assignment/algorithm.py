@@ -15,7 +15,6 @@ from msa.assignment.conversions import ConversionResult
 from msa.assignment.cross_program import (
     CrossProgramPrefetch,
     allocate_cross_program_prefetches,
-    is_placeable,
 )
 from msa.assignment.finalize import finalize, mark_finalized, uncommit
 from msa.assignment.inefficient import (
@@ -44,6 +43,7 @@ from msa.assignment.scoped import (
 )
 from msa.assignment.state import State
 from msa.assignment.windows import allocate_windows
+from msa.assignment.worth import is_placeable
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from msa.errors import OptionsError, ScheduleError
 
 if TYPE_CHECKING:
     from msa.analysis.manager import AnalysisManager
+    from msa.analysis.trip_counts import TripCounts
     from msa.hlo.computation import Computation
     from msa.hlo.instruction import Instruction
     from msa.hlo.module import Module
@@ -68,6 +69,7 @@ def build_problem(
         ScheduleError: the module has no schedule.
     """
     from msa.analysis.manager import AnalysisManager
+    from msa.analysis.trip_counts import TripCounts
 
     if not module.is_scheduled:
         raise ScheduleError(
@@ -76,7 +78,12 @@ def build_problem(
         )
     options = options or Options()
     return _Builder(
-        module, target, options, analyses or AnalysisManager(module)
+        module,
+        target,
+        options,
+        analyses or AnalysisManager(module),
+        # As `msa.simulate` counts: what the compiler noted is not believed.
+        TripCounts.run(module, use_backend_config=False),
     ).build()
 
 
@@ -86,6 +93,7 @@ class _Builder:
     target: Target
     options: Options
     analyses: AnalysisManager
+    trip_counts: TripCounts
 
     def build(self) -> Problem:
         schedule = self.analyses.schedule
@@ -158,7 +166,7 @@ class _Builder:
     def _trips(self, computation: Computation, caller: Instruction | None) -> float:
         if caller is None or caller.opcode != "while":
             return 1.0
-        known = self.analyses.trip_counts.of(caller)
+        known = self.trip_counts.of(caller)
         return float(self.options.while_execution_count if known is None else known)
 
     def _scratch(self, steps: Sequence[Instruction]) -> dict[int, int]:

@@ -129,6 +129,19 @@ class CostModel:
             seconds = single(seconds + single(single(filled / total) * compute))
         return max(compute, seconds)
 
+    def saved_by_reading(self, step: int, read: float) -> float:
+        """Seconds that a step saves when `read` bytes of it are in fast memory."""
+        return float(self.elapsed[step]) - self.elapsed_reading(step, read)
+
+    def idle_seconds(self, step: int, read: float, written: float) -> float:
+        """Seconds that a step leaves the default memory alone.
+
+        `read` and `written` bytes of it are in fast memory.
+        """
+        slow = (float(self.total_bytes[step]) - read - written) / self._default
+        fast = read / self._alternate_read + written / self._alternate_write
+        return max(max(float(self.compute[step]), slow + fast) - slow, 0.0)
+
     # -- benefits --------------------------------------------------------------
 
     def _rate_accesses(self) -> None:
@@ -171,6 +184,11 @@ class CostModel:
             memory > compute, (memory - alternate) * often, memory - compute
         ).astype(np.float32)
         return benefit
+
+    def benefit(self, value: Value, size: int) -> float:
+        """Seconds saved by placing the whole buffer in fast memory."""
+        boundedness = self.memory_boundedness(value, size)
+        return boundedness * sqrt(size) if self._scale else boundedness
 
     def memory_boundedness(self, value: Value, size: int) -> float:
         """What placing the value's buffer in fast memory is worth.

@@ -3,6 +3,9 @@
 The copy starts before the program (its caller may overlap it with the previous
 program's tail). If memory is scarce and the last use is early, the room is freed
 after that use, and the input is fetched again at the program's end for the next run.
+
+XLA fetches the largest candidate whatever it brings. Unless plans are to be faithful,
+a candidate has to pay for the time that the program waits for it and for its room.
 """
 
 from __future__ import annotations
@@ -15,10 +18,10 @@ from msa.assignment.allocation import (
     PinnedAllocation,
     Use,
 )
-from msa.assignment.intervals import MsaBufferInterval
 from msa.assignment.order import cross_program_key
 from msa.assignment.problem import CrossProgramCandidate
 from msa.assignment.state import State
+from msa.assignment.worth import Worth, is_placeable
 from msa.errors import OptionsError
 from msa.heap.chunk import Chunk
 
@@ -71,9 +74,14 @@ def allocate_cross_program_prefetches(state: State) -> list[CrossProgramPrefetch
     suitable = [c for c in candidates if c.suitable and not c.annotated]
     suitable = [c for c in suitable if _size(state, c) <= state.capacity]
     suitable.sort(key=lambda c: cross_program_key(state, c))
+    worth = None
+    if suitable and limit and not options.faithful and state.costs is not None:
+        worth = Worth(state, state.costs)
     for candidate in suitable:
         if 0 <= limit <= len(made):
             break
+        if worth is not None and not worth.pays(candidate):
+            continue
         _try(state, candidate, pressure, made)
     return made
 
@@ -87,14 +95,6 @@ def memory_pressure(state: State) -> int:
         and interval.need_allocation
         and is_placeable(state, interval)
         and interval.size <= state.available
-    )
-
-
-def is_placeable(state: State, interval: MsaBufferInterval) -> bool:
-    """Whether the value and those that share its storage may be in fast memory."""
-    values = state.problem.values
-    return values[interval.value].placeable and all(
-        values[member].placeable for member in interval.colocations
     )
 
 

@@ -97,7 +97,8 @@ class Options:
 
     Attributes:
         strategy: `greedy` (XLA's algorithm in one pass) or `search`.
-        effort: evaluations that `search` may make.
+        effort: evaluations that `search` makes at each capacity that it tries; 0 is the
+            greedy plan.
         seed: of everything random in `search`.
         faithful: reproduce XLA's quirks in `greedy`, bit for bit.
         max_size_in_bytes, alignment_in_bytes: override the target's, if given.
@@ -120,7 +121,7 @@ class Options:
     """
 
     strategy: Strategy = "greedy"
-    effort: int = 200
+    effort: int = 8
     seed: int = 0
     faithful: bool = False
 

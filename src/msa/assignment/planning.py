@@ -106,11 +106,18 @@ class _Planner:
         )
         before = self._simulate(kept.analyses, kept.trip_counts)
         self._begin(1)
-        result = run_greedy(problem, self._options)
+        result = self._decide(problem)
         self._begin(2)
         lowered = lower(kept.module, problem.keys, result.allocations, self._options)
         self._begin(3)
         return self._judged(kept, problem, before, result, lowered)
+
+    def _decide(self, problem: Problem) -> AllocationResult:
+        if self._options.strategy == "greedy":
+            return run_greedy(problem, self._options)
+        from msa.assignment.search import run_search
+
+        return run_search(problem, self._options, progress=self._progress)
 
     def _judged(
         self,

@@ -19,6 +19,7 @@ from msa.assignment.conversions import Conversions
 from msa.assignment.costs import CostModel
 from msa.assignment.intervals import MsaBufferInterval, create_buffer_intervals
 from msa.assignment.ledgers.free_space import FreeSpace
+from msa.assignment.ledgers.idle import IdleBandwidth
 from msa.assignment.ledgers.lane import CopyLane
 from msa.assignment.ledgers.ordering import CopyOrdering
 from msa.assignment.ledgers.transaction import Transaction
@@ -49,6 +50,7 @@ class State:
         problem, options: the inputs.
         capacity, alignment: bytes.
         costs: estimates, or None without cost analysis.
+        idle: what steps leave of the bandwidth; None for faithful plans.
         picker: chooses copy starts.
         times: corrected times of uses.
         intervals: per value id; None for empty values.
@@ -84,6 +86,7 @@ class State:
         "edges",
         "evictions",
         "finalized",
+        "idle",
         "intervals",
         "options",
         "ordering",
@@ -104,6 +107,11 @@ class State:
         self.capacity = options.max_size_in_bytes or problem.machine.capacity
         self.alignment = options.alignment_in_bytes or problem.machine.alignment
         self.costs = CostModel(problem, options) if options.cost_analysis else None
+        self.idle = (
+            None
+            if options.faithful or self.costs is None
+            else IdleBandwidth(self.costs)
+        )
         self.picker = _make_picker(options, self.costs, self.capacity)
         self.times = UseTimes(problem)
         self.intervals: list[MsaBufferInterval | None] = create_buffer_intervals(
@@ -170,6 +178,20 @@ class State:
         allocation.aliased_offset = offset
         return offset
 
+    def _note_idle(self, allocation: Allocation) -> None:
+        """Steps that use the allocation leave more of the bandwidth to copies."""
+        assert self.idle is not None
+        value = self.problem.values[allocation.value]
+        read = dict(zip(value.uses, value.use_bytes, strict=False))
+        for use in allocation.uses:
+            self.idle.place(use.step, read.get(use, 0.0), 0.0)
+        if not allocation.is_copy_like and allocation.position in value.positions:
+            number = value.positions.index(allocation.position)
+            if number < len(value.position_bytes):
+                self.idle.place(
+                    allocation.position.step, 0.0, value.position_bytes[number]
+                )
+
     def hold(self, start: int, end: int, offset: int, size: int) -> Chunk:
         """Take `[offset, offset + size)` in `[start, end]`."""
         chunk = Chunk(offset, size)
@@ -181,6 +203,8 @@ class State:
         self.allocations.append(allocation)
         if allocation.space is MemorySpace.DEFAULT or allocation.kind == "scoped":
             return
+        if self.idle is not None:
+            self._note_idle(allocation)
         self.edges.add(allocation.start - 1)
         self.edges.add(allocation.end + 1)
         for use in allocation.uses:

@@ -36,15 +36,28 @@ def prefetch(
     return _prefetch_just_in_time(state, request, source)
 
 
+#: Instructions that hand their operands on: what that is worth is not known here.
+PASS_ON = frozenset(
+    {"async-start", "async-update", "bitcast", "call", "conditional", "tuple", "while"}
+)
+
+
+#: Starts that may be tried although the program would wait for longer than it gains.
+#: Much earlier starts hide more of the copy but take the room from others.
+_STALLED_STARTS = 4
+
+
 class PrefetchSearch:
     """The search for the start of one prefetch."""
 
     __slots__ = (
         "end",
         "extra_limit",
+        "gain",
         "out_of_memory_start",
         "request",
         "resource",
+        "stalled",
         "state",
     )
 
@@ -57,6 +70,8 @@ class PrefetchSearch:
             self.resource = state.copy_seconds(request.copied_bytes)
         self.extra_limit = _extra_limit(state, request)
         self.out_of_memory_start = -2
+        self.gain = _gain(state, request)
+        self.stalled = 0
 
     def run(self, source: Allocation) -> int:
         """Find a start and commit the copy; otherwise or the reasons."""
@@ -77,6 +92,8 @@ class PrefetchSearch:
                 self._commit(source, start, offset)
                 return SUCCESS
             failures |= failure
+            if self.stalled >= _STALLED_STARTS:
+                break
         return failures or LIVE_RANGE_TOO_SHORT
 
     def _begin(self, source: Allocation) -> bool:
@@ -127,6 +144,12 @@ class PrefetchSearch:
             return OUT_OF_ASYNC_COPIES, -1
         if not lane.bandwidth.has_enough(start_after, self.end, self.resource):
             return VIOLATES_ASYNC_COPY_RESOURCE, -1
+        if self.gain is not None:
+            assert state.idle is not None
+            stall = self.resource - state.idle.between(start_after, self.end)
+            if stall > self.gain:
+                self.stalled += 1
+                return LIVE_RANGE_TOO_SHORT, -1
         offset = find_best_offset(
             state, request, request.preferred_offset, start_after + 1
         )
@@ -184,6 +207,39 @@ def _append(state: State, request: AllocationRequest, copy: CopyAllocation) -> N
     state.add_copy(copy)
     copy.uses.append(request.use.use)
     request.target.sequence.append(copy)
+
+
+def _gain(state: State, request: AllocationRequest) -> float | None:
+    """Seconds that a prefetch may stall for: what it saves; None: any.
+
+    It saves time at its use and at later ones that the value may stay for. Where the
+    use hands the value on (to a loop, a tuple, an operation in place) its worth is not
+    known here.
+    """
+    costs = state.costs
+    if (
+        state.idle is None
+        or costs is None
+        or request.end_in_alternate
+        or request.require_copy
+        or request.preferred_prefetch is not None
+    ):
+        return None
+    uses = request.target.uses
+    home = costs.multipliers[costs.while_levels[request.latest_prefetch]]
+    gain, last = 0.0, request.end
+    for use in uses[uses.index(request.use) :]:
+        if use is not request.use and not state.picker.can_allocate_no_copy(
+            request.size, last, use.corrected
+        ):
+            break
+        step = use.use.step
+        if use.aliases or state.problem.opcodes[step] in PASS_ON:
+            return None
+        saved = costs.saved_by_reading(step, use.read_bytes)
+        gain += saved * costs.multipliers[costs.while_levels[step]] / home
+        last = use.corrected
+    return gain
 
 
 def _extra_limit(state: State, request: AllocationRequest) -> int:

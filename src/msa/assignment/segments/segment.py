@@ -15,7 +15,7 @@ from msa.assignment.required import Required
 from msa.assignment.segments.chunks import live_allocation
 from msa.assignment.segments.evict import evict
 from msa.assignment.segments.no_copy import allocate_without_copy
-from msa.assignment.segments.prefetch import prefetch
+from msa.assignment.segments.prefetch import PASS_ON, prefetch
 from msa.assignment.state import State
 from msa.errors import InternalError
 from msa.heap.chunk import Chunk
@@ -90,7 +90,7 @@ def allocate_segment(state: State, request: AllocationRequest) -> int:
         and at_start.space is not at_end.space
     ):
         return failures | REQUIRES_UNCOMMIT
-    if _may_prefetch(request, at_end):
+    if _may_prefetch(request, at_end) and _may_gain(state, request):
         outcome = _prefetch(state, request, previous)
         if outcome == SUCCESS:
             return SUCCESS
@@ -220,6 +220,25 @@ def _may_prefetch(request: AllocationRequest, at_end: Required | None) -> bool:
         and not (at_end is not None and at_end.space is DEFAULT)
         and not request.end_in_default
     )
+
+
+def _may_gain(state: State, request: AllocationRequest) -> bool:
+    """Whether this use or a later one could run faster from alternate memory.
+
+    What is limited by arithmetic is not. Faithful plans copy for it all the same.
+    """
+    costs = state.costs
+    if costs is None or state.options.faithful or request.end_in_alternate:
+        return True
+    uses = request.target.uses
+    opcodes = state.problem.opcodes
+    for use in reversed(uses):
+        step = use.use.step
+        if opcodes[step] in PASS_ON or costs.memory[step] > costs.compute[step]:
+            return True
+        if use is request.use:
+            return False
+    return True
 
 
 def _prefetch(state: State, request: AllocationRequest, source: Allocation) -> int:
