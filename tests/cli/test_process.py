@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from msa.cli import files, progress
+from msa.cli import console, files, progress
 
 COMMAND = [sys.executable, "-m", "msa"]
 
@@ -96,6 +96,10 @@ def test_ctrl_c_ends_with_130_and_one_line(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["never"]
 
 
+def without_rich(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
@@ -105,6 +109,7 @@ def test_progress_shows_on_a_terminal_after_a_second(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = [0.0]
+    without_rich(monkeypatch)
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     screen = Terminal()
     with progress.Progress(screen) as show:
@@ -125,3 +130,33 @@ def test_progress_is_silent_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
         now[0] = 5.0
         show("planning", 5, 10)
     assert stream.getvalue() == ""
+
+
+def test_progress_with_rich(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("rich", reason="rich is not installed")
+    screen = Terminal()
+    with progress.Progress(screen) as show:
+        show._start -= 5.0
+        show("planning", 5, 10)
+    assert "planning" in screen.getvalue()
+
+
+@pytest.mark.parametrize("rich", [False, True])
+def test_tables_on_a_terminal(rich: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if rich:
+        pytest.importorskip("rich", reason="rich is not installed")
+    else:
+        without_rich(monkeypatch)
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stdout", screen)
+    console.print_table(("name", "bytes"), [("[x]", "16")], right={1})
+    text = screen.getvalue()
+    assert "[x]" in text
+    assert "bytes" in text
+
+
+def test_tables_in_a_pipe_are_plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", stream)
+    console.print_table(("name", "bytes"), [("x", "16")], right={1})
+    assert stream.getvalue() == "name  bytes\nx        16\n"

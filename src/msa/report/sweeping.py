@@ -85,11 +85,21 @@ class SweepResult:
 
     def table(self) -> str:
         """A table for people; `*` marks the knee of each curve."""
+        return format_table(self.columns, self.cells(), right={3, 4, 5, 6, 7})
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Heads of the table."""
+        head = ("module", "target", "fast memory", "before", "after", "×", "bound")
+        return (*head, "copies")
+
+    def cells(self) -> list[tuple[str, ...]]:
+        """Rows of the table as text."""
         knees = {
             id(self.knee(module, target))
             for module, target in {(row.module, row.target) for row in self.rows}
         }
-        body = []
+        body: list[tuple[str, ...]] = []
         for row in self.rows:
             size = format_bytes(row.alternate_memory_bytes)
             mark = "*" if id(row) in knees else ""
@@ -107,8 +117,7 @@ class SweepResult:
                     str(row.copies),
                 )
             )
-        head = ("module", "target", "fast memory", "before", "after", "×", "bound")
-        return format_table((*head, "copies"), body, right={3, 4, 5, 6, 7})
+        return body
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """Rows as CSV with a header; also written to `path` when given."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from msa.cli import arguments, files
+from msa.cli.console import print_table
 from msa.cli.progress import Progress
 
 EXAMPLE = "msa sweep model.hlo --memory 4MiB 16MiB 128MiB --csv curve.csv"
@@ -52,5 +52,5 @@ def run(options: argparse.Namespace) -> int:
     if options.csv:
         files.write_result(options.csv, result.to_csv())
     if options.csv != "-":
-        sys.stdout.write(f"{result.table()}\n")
+        print_table(result.columns, result.cells(), right={3, 4, 5, 6, 7})
     return 1 if any(row.error for row in result.rows) else 0
