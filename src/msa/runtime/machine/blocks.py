@@ -65,6 +65,12 @@ class Block:
         """The cells, for reading and writing."""
         return self.memory.view(self.address, self.size)
 
+    def same_place(self, other: Block) -> bool:
+        """Whether the other is this block, or begins at the same address."""
+        return self is other or (
+            self.memory is other.memory and self.address == other.address
+        )
+
 
 class OwnedBlock(Block):
     """A block that gives its bytes back when nothing refers to it any more."""

@@ -17,7 +17,7 @@ from msa.runtime.evaluator.context import Context
 from msa.runtime.evaluator.elements import Array
 from msa.runtime.evaluator.interpreter import Frame, Interpreter
 from msa.runtime.evaluator.values import Value, map_leaves
-from msa.runtime.machine.blocks import Block, Extent, Reference
+from msa.runtime.machine.blocks import Block, Extent, Life, Reference
 from msa.runtime.machine.fused_updates import FusedUpdates, split_fusion
 from msa.runtime.machine.hazards import HalfMasks, Output, is_pointwise, references_in
 from msa.runtime.machine.spaces import Spaces
@@ -295,33 +295,56 @@ class Device(Interpreter):
         outputs: Sequence[Output],
         scratch: Extent | None,
     ) -> bool:
-        """No result may overlap an operand, except in the very same place.
+        """No result may overlap an operand, except in exactly its place.
 
         Returns whether one is in the same place and its elements must be checked.
         """
-        references = references_in(operands)
+        lives = [r.life for r in references_in(operands)]
         shared = False
         for output in outputs:
             block = output.block
+            same = [x for x in lives if x.block.same_place(block)]
+            shared = shared or bool(same)
             if not self.spaces.is_planned(block):
-                shared = shared or any(r.life.block is block for r in references)
                 continue
-            others = [r.life for r in references if r.life.block is not block]
-            shared = shared or len(others) < len(references)
-            extents = [x.extent for x in others if self.spaces.is_planned(x.block)]
+            extents = [
+                x.extent
+                for x in lives
+                if x not in same and self.spaces.is_planned(x.block)
+            ]
             if scratch is not None:
                 extents.append(scratch)
             for extent in extents:
                 if extent.overlaps(block.address, block.size):
-                    name = position_text(instruction, output.index)
-                    self.spaces.fail(
-                        "overlap",
-                        f"{name} overlaps {extent.name}, which the same instruction uses",
-                        instruction.name,
-                        block,
-                        (extent.name, name),
-                    )
+                    self._overlap(instruction, output, extent)
+            for life in same:
+                if life.block is not block and not self.may_replace(
+                    instruction, life, operands
+                ):
+                    self._overlap(instruction, output, life.extent)
         return shared and not is_pointwise(instruction)
+
+    def may_replace(
+        self, instruction: Instruction, life: Life, operands: Sequence[Value]
+    ) -> bool:
+        """Whether a result may take the place of an operand of other storage.
+
+        Here elements decide, see `_check_in_place`.
+        """
+        del instruction, life, operands
+        return True
+
+    def _overlap(
+        self, instruction: Instruction, output: Output, extent: Extent
+    ) -> None:
+        name = position_text(instruction, output.index)
+        self.spaces.fail(
+            "overlap",
+            f"{name} overlaps {extent.name}, which the same instruction uses",
+            instruction.name,
+            output.block,
+            (extent.name, name),
+        )
 
     def is_checked_now(self, instruction: Instruction) -> bool:
         """Whether to look for in-place hazards: the first times, then now and then."""
@@ -342,11 +365,11 @@ class Device(Interpreter):
         """
         if not self.is_checked_now(instruction):
             return
-        held = {r.life.block for r in references_in(operands)}
+        held = [r.life.block for r in references_in(operands)]
         early = HalfMasks(self.numpy_chance)
         saved = []
         for output in outputs:
-            if output.block in held:
+            if any(block.same_place(output.block) for block in held):
                 view = output.block.cells()[: len(output.data)]
                 saved.append((view, view.copy()))
                 early.write_half(view, output)

@@ -68,6 +68,28 @@ def is_pointwise(instruction: Instruction) -> bool:
     )
 
 
+def reads_elementwise(instruction: Instruction, number: int) -> bool:
+    """Whether each result element depends on the same element of one operand only.
+
+    Fusions are followed from the parameter through elementwise operations and tuples.
+    """
+    if instruction.opcode != "fusion":
+        return is_pointwise(instruction)
+    parameter = instruction.fused_computation.parameters[number]
+    seen = {parameter}
+    stack = [parameter]
+    while stack:
+        for user in stack.pop().users:
+            if user.opcode != "tuple" and (
+                user.opcode in _OWN_ALGORITHM or not is_pointwise(user)
+            ):
+                return False
+            if user not in seen:
+                seen.add(user)
+                stack.append(user)
+    return True
+
+
 class HalfMasks:
     """A random half of the elements of each result.
 

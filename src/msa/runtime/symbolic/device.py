@@ -12,9 +12,9 @@ from msa.hlo.instruction import Instruction
 from msa.runtime.evaluator.context import Context
 from msa.runtime.evaluator.elements import Array
 from msa.runtime.evaluator.values import Value
-from msa.runtime.machine.blocks import Block, Extent, Reference
+from msa.runtime.machine.blocks import Block, Extent, Life, Reference
 from msa.runtime.machine.device import Device
-from msa.runtime.machine.hazards import Output
+from msa.runtime.machine.hazards import Output, reads_elementwise, references_in
 from msa.runtime.machine.spaces import Spaces
 from msa.runtime.symbolic.digests import OperationDigests
 from msa.runtime.symbolic.interpreter import SymbolicInterpreter
@@ -73,6 +73,16 @@ class SymbolicDevice(Device):
         values = [self.spaces.load(x, instruction.name) for x in operands]
         whole = self._symbolic.join(instruction, values)
         return self.spaces.codec.encode(instruction.shape, whole)
+
+    def may_replace(
+        self, instruction: Instruction, life: Life, operands: Sequence[Value]
+    ) -> bool:
+        """Elements are not there to decide: the operation must be elementwise."""
+        return all(
+            reads_elementwise(instruction, number)
+            for number, operand in enumerate(operands)
+            if any(r.life is life for r in references_in([operand]))
+        )
 
     def _check_in_place(
         self,
