@@ -69,7 +69,7 @@ def test_facts_equal_the_recorded_ones(name) -> None:
         assert nine_digits(found) == nine_digits(benefit)
     assert got["elapsed_default_memory"] == pytest.approx(
         want["elapsed_default_memory"],
-        rel=1e-5,  # recorded in single precision
+        rel=1e-4,  # recorded in single precision
     )
 
 

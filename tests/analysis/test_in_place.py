@@ -418,8 +418,10 @@ def test_must_alias_names_the_operand() -> None:
 def test_deeply_nested_fusions_do_not_recurse() -> None:
     depth = 1500
     parts = [
-        "c0 { x0 = f32[8] parameter(0)  u0 = f32[2] parameter(1)  i0 = s32[] parameter(2)\n"
-        "  ROOT r0 = f32[8] dynamic-update-slice(x0, u0, i0) }"
+        (
+            "c0 { x0 = f32[8] parameter(0)  u0 = f32[2] parameter(1)  i0 = s32[] parameter(2)\n"
+            "  ROOT r0 = f32[8] dynamic-update-slice(x0, u0, i0) }"
+        )
     ]
     parts.extend(
         f"c{k} {{ x{k} = f32[8] parameter(0)  v{k} = f32[2] parameter(1)  "

@@ -247,8 +247,18 @@ ORDERS = [
             "  done = f32[4] async-done(update.2)",
             "  ROOT add_1 = f32[4] add(exp, done)",
         ),
-        ["a", "negate_0", "start", "negate_1", "update.1", "exp", *INSIDE]
-        + ["update.2", "done", "add_1"],
+        [
+            "a",
+            "negate_0",
+            "start",
+            "negate_1",
+            "update.1",
+            "exp",
+            *INSIDE,
+            "update.2",
+            "done",
+            "add_1",
+        ],
     ),
     (
         "7-output-bound-at-done",

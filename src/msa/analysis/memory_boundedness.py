@@ -12,13 +12,15 @@ import math
 from collections.abc import Iterable
 from typing import Final
 
+import numpy as np
+
 from msa.analysis.alias import AliasAnalysis
 from msa.analysis.call_graph import CallGraph
 from msa.analysis.costs import InstructionCosts
 from msa.analysis.costs.costs import as_integer
 from msa.analysis.costs.properties import single
 from msa.analysis.trip_counts import TripCounts
-from msa.analysis.values import Position, Use, Value
+from msa.analysis.values import HloBuffer, Position, Use, Value
 from msa.errors import HloError
 from msa.hlo.computation import Computation
 from msa.hlo.instruction import Instruction
@@ -41,6 +43,9 @@ EXCLUDED: Final = frozenset(
     }
 )
 """Opcodes that take no time of their own: they run beside the program."""
+
+_MANY: Final = 64
+"""From so many terms on, sums are vectorised."""
 
 OperandNodes = Iterable[tuple[int, ShapeIndex]]
 """`(operand number, index)` of operands in alternate memory."""
@@ -68,6 +73,7 @@ class CostModel:
     __slots__ = (
         "_alternate_read",
         "_alternate_write",
+        "_basic",
         "_boundedness",
         "_compute",
         "_copy_bandwidth",
@@ -77,6 +83,7 @@ class CostModel:
         "_scale",
         "_transcendentals_rate",
         "_trips",
+        "_uses",
         "_while_levels",
         "_window",
         "alias",
@@ -118,6 +125,8 @@ class CostModel:
         self._window = single(pipeline_overhead_window_mib * 2**20)
         self._boundedness: dict[Position, float] = {}
         self._compute: dict[Instruction, float] = {}
+        self._basic: dict[Instruction, tuple[float, float, float, float]] = {}
+        self._uses: dict[int, tuple[list[float], float]] = {}
         self._trips: dict[Computation, float] = {}
         self._levels: dict[Computation, int] = {}
         self._while_levels: dict[Computation, int] = {}
@@ -338,23 +347,45 @@ class CostModel:
         Seconds, times the assumed runs, if the instruction is memory bound; otherwise
         how far (negative seconds) it is from that.
         """
-        compute = self.compute(instruction)
-        memory = self.memory(instruction)
+        compute, memory, _, often = self._basics(instruction)
         if memory > compute:
-            level = self.nest_level(instruction, while_only=True)
-            saved = single(memory - alternate_seconds)
-            return single(saved * self.while_multiplier(level))
+            return single(single(memory - alternate_seconds) * often)
         return single(memory - compute)
+
+    def _basics(self, instruction: Instruction) -> tuple[float, float, float, float]:
+        """Seconds of arithmetic and memory, total bytes, assumed runs."""
+        known = self._basic.get(instruction)
+        if known is None:
+            level = self.nest_level(instruction, while_only=True)
+            known = self._basic[instruction] = (
+                self.compute(instruction),
+                self.memory(instruction),
+                self.total_bytes(instruction),
+                self.while_multiplier(level),
+            )
+        return known
 
     def position_benefit(self, position: Position) -> float:
         """What defining the value there in alternate memory saves."""
         instruction, index = position
-        return self.benefit(instruction, self.memory(instruction, (), (index,)))
+        return self._access_benefit(
+            instruction, 0.0, self.output_bytes(instruction, index)
+        )
 
     def use_benefit(self, use: Use) -> float:
         """What reading the value there from alternate memory saves."""
         instruction, number, index = use
-        return self.benefit(instruction, self.memory(instruction, ((number, index),)))
+        return self._access_benefit(
+            instruction, self.operand_bytes(instruction, number, index), 0.0
+        )
+
+    def _access_benefit(
+        self, instruction: Instruction, read: float, written: float
+    ) -> float:
+        if instruction.opcode in EXCLUDED:
+            return 0.0
+        total = self._basics(instruction)[2]
+        return self.benefit(instruction, self._memory(total, read, written))
 
     def memory_boundedness(self, value: Value, size: int | None = None) -> float:
         """What placing a value's buffer in alternate memory is worth.
@@ -368,17 +399,44 @@ class CostModel:
             return known
         total = self.position_benefit(value.position)
         for buffer in self.alias.buffers_at(value.instruction, value.index):
-            for member in buffer.values:
-                for use in member.uses:
-                    if use.instruction.opcode in ("while", "conditional"):
-                        continue
-                    benefit = self.use_benefit(use)
-                    if total > 0 and benefit > 0:
-                        total = single(total + benefit)
-                    else:
-                        total = max(total, benefit)
+            total = self._add_uses(total, buffer)
         divisor = value.byte_size() if size is None else size
         if self._scale and divisor > 0:
             total = single(total / math.sqrt(divisor))
         self._boundedness[value.position] = total
         return total
+
+    def _add_uses(self, total: float, buffer: HloBuffer) -> float:
+        """Add the benefits of a buffer's uses, in order.
+
+        A positive total grows with each positive benefit; any other is replaced by a
+        larger benefit. Rounding makes the order matter, so the sum starts from the
+        total anew; long sums are vectorised.
+        """
+        positive, largest = self._uses_of(buffer)
+        if not positive:
+            return max(total, largest)
+        if len(positive) > _MANY:
+            # `accumulate` adds and rounds one by one, unlike `sum`.
+            terms = np.array([max(total, 0.0), *positive], np.float32)
+            return float(np.add.accumulate(terms)[-1])
+        total = max(total, 0.0)
+        for benefit in positive:
+            total = single(total + benefit)
+        return total
+
+    def _uses_of(self, buffer: HloBuffer) -> tuple[list[float], float]:
+        """Positive benefits of a buffer's uses, in order, and the largest of all."""
+        known = self._uses.get(buffer.id)
+        if known is None:
+            benefits = [
+                self.use_benefit(use)
+                for member in buffer.values
+                for use in member.uses
+                if use.instruction.opcode not in ("while", "conditional")
+            ]
+            known = self._uses[buffer.id] = (
+                [x for x in benefits if x > 0],
+                max(benefits, default=-math.inf),
+            )
+        return known
