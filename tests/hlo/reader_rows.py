@@ -238,6 +238,8 @@ BODIES: dict[str, list[str]] = {
         "ROOT r = f32[4,8] negate(p), origin={[synthetic_call]}",
         "x = (f32[2], f32[3]) parameter(5), parameter_replication={true,false}\n ROOT r = f32[4,8] negate(p)",
         "ROOT r = f32[4,8] negate(p), control-predecessors={%q, s}",
+        'ROOT r = f32[4,8] negate(p), metadata={op_name="two\n   lines"\n  source_line=3}',
+        'ROOT r = f32[4,8] negate(p), backend_config={"a":\n   "b"}',
     ],
 }
 

@@ -200,13 +200,17 @@ class _Printer:
         root = computation.root
         skipped = self._compacted(order)
         lines: list[str] = []
+        bodies = self.options.subcomputations == "bodies"
         for instruction in order:
             if instruction in skipped:
                 continue
             text = self.instruction(instruction, names)
             if instruction is root:
                 text = "ROOT " + text
-            lines.extend(text.split("\n") if "\n" in text else (text,))
+            if bodies:
+                lines.extend(text.split("\n"))
+            else:  # a line break is part of a string: what follows is not indented
+                lines.append(text)
         return lines
 
     def _compacted(self, order: Sequence[Instruction]) -> set[Instruction]:
