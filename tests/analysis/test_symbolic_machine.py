@@ -163,10 +163,10 @@ def test_the_oracle_notices(spoil, monkeypatch) -> None:
     elif spoil == "joins two buffers":
         joined = alias_module._join_control_flow
 
-        def join_parameters(flow, sets):
-            joined(flow, sets)
+        def join_parameters(flow, related):
+            joined(flow, related)
             a, b = flow.module.entry.parameters[:2]
-            sets.join((*flow.ids_at(a), *flow.ids_at(b)))
+            related.join(flow.ids_at(a), flow.ids_at(b))
 
         monkeypatch.setattr(alias_module, "_join_control_flow", join_parameters)
     else:

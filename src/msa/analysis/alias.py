@@ -25,7 +25,7 @@ class AliasAnalysis:
     Attributes:
         module: the module.
         dataflow: the values.
-        buffers: by id; numbered by the smallest id of their values.
+        buffers: by id, in the order in which they were first needed.
 
     >>> import msa
     >>> module = msa.parse('''
@@ -83,14 +83,11 @@ class AliasAnalysis:
         """
         flow = dataflow or DataflowAnalysis.run(module)
         rules = pairs or InPlacePairs()
-        sets = _UnionFind(flow.values[-1].id + 1 if flow.values else 0)
-        _join_program_aliases(flow, sets)
-        _join_control_flow(flow, sets)
-        _join_in_place(flow, rules, sets)
-        groups: dict[int, list[Value]] = {}
-        for value in flow.values:
-            groups.setdefault(sets.find(value.id), []).append(value)
-        return cls(flow, rules, list(groups.values()))
+        related = _Related(flow.values[-1].id + 1 if flow.values else 0)
+        _join_program_aliases(flow, related)
+        _join_control_flow(flow, related)
+        _join_in_place(flow, rules, related)
+        return cls(flow, rules, related.groups(flow.values))
 
     def buffer_of(self, value: Value) -> HloBuffer:
         """The buffer that holds a value.
@@ -160,31 +157,56 @@ class AliasAnalysis:
         return "\n".join(lines) + "\n"
 
 
-class _UnionFind:
-    """Disjoint sets of value ids; the smallest id represents its set."""
+class _Related:
+    """Which values have to share storage with which, and the sets that follow.
 
-    __slots__ = ("_parent",)
+    Sets are merged in order of value ids, always into the largest one (the one of
+    the smallest value among equals). This decides the numbers of buffers, by which
+    planners break ties.
+    """
+
+    __slots__ = ("_others",)
 
     def __init__(self, count: int) -> None:
-        self._parent = list(range(count))
+        self._others: list[list[int] | None] = [None] * count
 
-    def find(self, value: int) -> int:
-        parent = self._parent
-        while parent[value] != value:
-            parent[value] = parent[parent[value]]
-            value = parent[value]
-        return value
-
-    def join(self, values: Ids) -> None:
-        if len(values) < 2:
+    def join(self, values: Ids, with_values: Ids) -> None:
+        """Each of `values` must share storage with all of `with_values`."""
+        if values == with_values:
             return
-        roots = [self.find(v) for v in values]
-        smallest = min(roots)
-        for root in roots:
-            self._parent[root] = smallest
+        for value in values:
+            others = self._others[value]
+            if others is None:
+                others = self._others[value] = []
+            others.extend(with_values)
+
+    def groups(self, values: tuple[Value, ...]) -> list[list[Value]]:
+        """The sets, in order of the values that they started from."""
+        slot = {value.id: number for number, value in enumerate(values)}
+        members: list[list[Value]] = [[value] for value in values]
+        for value in values:
+            others = self._others[value.id]
+            if others is None:
+                continue
+            reached = sorted({value.id, *others})
+            slots = dict.fromkeys(slot[v] for v in reached)
+            kept = max(slots, key=lambda s: len(members[s]))
+            for merged in slots:
+                if merged != kept:
+                    for member in members[merged]:
+                        slot[member.id] = kept
+                    members[kept].extend(members[merged])
+                    members[merged] = []
+        for group in members:
+            group.sort(key=_id)
+        return [group for group in members if group]
 
 
-def _join_program_aliases(flow: DataflowAnalysis, sets: _UnionFind) -> None:
+def _id(value: Value) -> int:
+    return value.id
+
+
+def _join_program_aliases(flow: DataflowAnalysis, related: _Related) -> None:
     """Outputs that are stated to live in a parameter's storage."""
     module = flow.module
     parameters = module.entry.parameters
@@ -197,35 +219,34 @@ def _join_program_aliases(flow: DataflowAnalysis, sets: _UnionFind) -> None:
                 f"{len(parameters)}"
             )
         source = flow.ids_at(parameters[number], alias.parameter_index)
-        sets.join((*source, *flow.ids_at(root, alias.output_index)))
+        related.join(flow.ids_at(root, alias.output_index), source)
 
 
-def _join_control_flow(flow: DataflowAnalysis, sets: _UnionFind) -> None:
+def _join_control_flow(flow: DataflowAnalysis, related: _Related) -> None:
     """Loops and conditionals hand values over without moving them."""
     for node in flow.call_graph.nodes:
         for site in node.call_sites:
             caller = site.instruction
             if caller.opcode == "while":
                 body, condition = caller.called_computations
-                _join_nodes(flow, sets, caller, caller.operands[0])
-                _join_nodes(flow, sets, caller, body.root)
+                _join_nodes(flow, related, caller.operands[0], caller)
+                _join_nodes(flow, related, body.root, caller)
                 for computation in (body, condition):
-                    _join_own_parameters(flow, sets, caller, computation)
+                    _join_own_parameters(flow, related, caller, computation)
             elif caller.opcode == "conditional":
                 for branch in caller.called_computations:
-                    _join_nodes(flow, sets, caller, branch.root)
+                    _join_nodes(flow, related, branch.root, caller)
 
 
 def _join_nodes(
-    flow: DataflowAnalysis, sets: _UnionFind, a: Instruction, b: Instruction
+    flow: DataflowAnalysis, related: _Related, a: Instruction, b: Instruction
 ) -> None:
     for here, there in zip(flow.node_ids(a), flow.node_ids(b), strict=False):
-        if here != there:
-            sets.join((*here, *there))
+        related.join(here, there)
 
 
 def _join_own_parameters(
-    flow: DataflowAnalysis, sets: _UnionFind, loop: Instruction, part: Computation
+    flow: DataflowAnalysis, related: _Related, loop: Instruction, part: Computation
 ) -> None:
     """Merges at a loop's parameters live where the loop's result does."""
     for parameter in part.parameters[:1]:
@@ -233,11 +254,11 @@ def _join_own_parameters(
         for here, there in zip(flow.node_ids(loop), nodes, strict=False):
             for value in there:
                 if flow.value(value).positions[0][0] is parameter:
-                    sets.join((value, *here))
+                    related.join((value,), here)
 
 
 def _join_in_place(
-    flow: DataflowAnalysis, pairs: InPlacePairs, sets: _UnionFind
+    flow: DataflowAnalysis, pairs: InPlacePairs, related: _Related
 ) -> None:
     """Operations whose result overwrites an operand."""
     opcodes = frozenset(IN_PLACE_OPCODES)
@@ -254,4 +275,6 @@ def _join_in_place(
                         f"{len(instruction.operands)}"
                     )
                 source = flow.ids_at(instruction.operands[number], index)
-                sets.join((*source, *flow.ids_at(instruction, output)))
+                target = flow.ids_at(instruction, output)
+                related.join(target, source)
+                related.join(source, target)

@@ -117,7 +117,7 @@ class HloBuffer:
     """Values that must share their storage.
 
     Attributes:
-        id: dense number, in order of the smallest value id.
+        id: dense number.
         values: sorted by id.
     """
 
