@@ -154,6 +154,27 @@ def test_diff_ends_with_one_when_plans_differ(
     assert "<html" in page.read_text()
 
 
+def test_diff_of_captured_plans(
+    module: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = [str(tmp_path / "a.json"), str(tmp_path / "b.json")]
+    for path, size in zip(paths, ("1MiB", "16MiB"), strict=True):
+        more = ("--alternate-memory", size, "--capture", path, "-q")
+        ends(capsys, "plan", module, *more)
+    out, _ = ends(capsys, "diff", *paths, code=1)
+    assert "16 MiB" in out
+    ends(capsys, "diff", paths[0], paths[0])
+    ends(capsys, "diff", paths[0], code=2)
+
+
+def test_explain_draws_the_neighbourhood(
+    module: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, _ = ends(capsys, "explain", module, "b", "--dot", "-")
+    assert out.startswith("digraph")
+    assert '"b" -> "c";' in out
+
+
 def test_sweep(module: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = tmp_path / "curve.csv"
     memory = ("--memory", "1MiB", "4MiB", "16MiB")

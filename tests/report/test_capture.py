@@ -9,8 +9,17 @@ import numpy as np
 import pytest
 
 import msa
-from msa.report import capture_module, capture_plan, plan_diff
+from msa.errors import FileFormatError
+from msa.report import (
+    capture_from_json,
+    capture_module,
+    capture_plan,
+    capture_to_json,
+    compare,
+    plan_diff,
+)
 from msa.report.capture import SCHEMA, PlanCapture
+from msa.report.page import plan_page
 
 MIB = 1 << 20
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "gpt2_small_forward.hlo.gz"
@@ -136,3 +145,19 @@ def test_a_difference_names_figures_and_values(plan: msa.Assignment) -> None:
     assert any(change.before == "slow" for change in difference.changes)
     page = difference.html()
     assert page.count("<svg") == 2
+
+
+def test_captures_round_trip_as_json(plan: msa.Assignment) -> None:
+    capture = capture_plan(plan)
+    again = capture_from_json(capture_to_json(capture))
+    assert again == capture
+    assert not compare(capture, again)
+    assert plan_page(again) == plan.html()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[1]", "{}", '{"schema": "other/1"}', '{"schema": "msa.plan/1"}']
+)
+def test_other_json_is_refused(text: str) -> None:
+    with pytest.raises(FileFormatError):
+        capture_from_json(text)

@@ -13,7 +13,11 @@ if TYPE_CHECKING:
     from msa.report.capture import PlanCapture as PlanCapture
     from msa.report.capture import capture_module as capture_module
     from msa.report.capture import capture_plan as capture_plan
+    from msa.report.capture_io import capture_from_json as capture_from_json
+    from msa.report.capture_io import capture_to_json as capture_to_json
     from msa.report.difference import PlanDiff as PlanDiff
+    from msa.report.difference import compare as compare
+    from msa.report.dot import neighbourhood as neighbourhood
     from msa.report.faces import plan_ascii as plan_ascii
     from msa.report.faces import plan_csv as plan_csv
     from msa.report.faces import plan_diff as plan_diff
@@ -30,8 +34,12 @@ _HOMES = {
     "PlanDiff": "difference",
     "SweepResult": "sweeping",
     "SweepRow": "sweeping",
+    "capture_from_json": "capture_io",
     "capture_module": "capture",
     "capture_plan": "capture",
+    "capture_to_json": "capture_io",
+    "compare": "difference",
+    "neighbourhood": "dot",
     "plan_ascii": "faces",
     "plan_csv": "faces",
     "plan_diff": "faces",

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msa.cli import arguments, files
 from msa.cli.progress import Progress
+from msa.errors import OptionsError
+
+if TYPE_CHECKING:
+    from msa.report import PlanDiff
 
 EXAMPLE = "msa diff model.hlo --alternate-memory 16MiB --against-memory 32MiB"
 
@@ -15,7 +21,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     arguments.add_module(parser)
     parser.add_argument(
-        "other", metavar="OTHER", nargs="?", help="second module (default: the same)"
+        "other",
+        metavar="OTHER",
+        nargs="?",
+        help="second module (default: the same), or two captured plans",
     )
     arguments.add_target(parser)
     arguments.add_strategy(parser)
@@ -29,10 +38,33 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Make both plans; exit 1 when they differ."""
+    """Make or read both plans; exit 1 when they differ."""
+    if options.module.endswith(".json"):
+        difference = _of_captures(options)
+    else:
+        difference = _of_plans(options)
+    if options.html:
+        files.write_result(options.html, difference.html())
+    if options.html != "-":
+        sys.stdout.write(f"{difference}\n")
+    return 1 if difference else 0
+
+
+def _of_captures(options: argparse.Namespace) -> PlanDiff:
+    from msa.report import capture_from_json, compare
+
+    if options.other is None:
+        raise OptionsError("give two captured plans", hint="msa diff a.json b.json")
+    paths = (Path(options.module), Path(options.other))
+    first, second = (capture_from_json(p.read_text(encoding="utf-8")) for p in paths)
+    return compare(first, second)
+
+
+def _of_plans(options: argparse.Namespace) -> PlanDiff:
     import dataclasses
 
     import msa
+    from msa.report import plan_diff
 
     module = files.read_module(options.module)
     other = files.read_module(options.other) if options.other else module
@@ -46,9 +78,4 @@ def run(options: argparse.Namespace) -> int:
     with Progress() as progress:
         left = msa.assign(module, target, planning, progress=progress)
         right = msa.assign(other, second, against, progress=progress)
-    difference = left.diff(right)
-    if options.html:
-        files.write_result(options.html, difference.html())
-    if options.html != "-":
-        sys.stdout.write(f"{difference}\n")
-    return 1 if difference else 0
+    return plan_diff(left, right)

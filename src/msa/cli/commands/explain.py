@@ -19,6 +19,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     arguments.add_target(parser)
     arguments.add_strategy(parser)
     parser.add_argument(
+        "--dot", metavar="FILE", help="its neighbourhood in the planned module (DOT)"
+    )
+    parser.add_argument(
         "--why-not", action="store_true", help="what keeps it out of fast memory"
     )
 
@@ -40,5 +43,11 @@ def run(options: argparse.Namespace) -> int:
         text = explain(options.name)
     except PlanError as error:  # no such name: bad input, not a bad plan
         raise OptionsError(error.message, hint=error.hint) from error
-    sys.stdout.write(f"{text}\n")
+    if options.dot:
+        from msa.report import neighbourhood
+
+        name = options.name.partition("{")[0]
+        files.write_result(options.dot, neighbourhood(plan.module, name))
+    if options.dot != "-":
+        sys.stdout.write(f"{text}\n")
     return 0

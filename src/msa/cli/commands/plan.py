@@ -20,6 +20,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--html", metavar="FILE", help="self-contained report page")
     parser.add_argument("--json", metavar="FILE", help="the plan as JSON")
     parser.add_argument("--csv", metavar="FILE", help="the copies as CSV")
+    parser.add_argument(
+        "--capture", metavar="FILE", help="what reports are made of; msa diff reads it"
+    )
     parser.add_argument("--perfetto", metavar="FILE", help="trace for Perfetto")
     parser.add_argument(
         "--no-verify", action="store_true", help="skip the check of the plan"
@@ -32,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Plan, verify, write files, print the summary."""
     import msa
-    from msa.report import plan_csv, plan_perfetto
+    from msa.report import capture_plan, capture_to_json, plan_csv, plan_perfetto
 
     module = files.read_module(options.module)
     target = arguments.target_of(options)
@@ -50,6 +53,8 @@ def run(options: argparse.Namespace) -> int:
         files.write_result(options.json, plan.to_json())
     if options.csv:
         files.write_result(options.csv, plan_csv(plan))
+    if options.capture:
+        files.write_result(options.capture, capture_to_json(capture_plan(plan)))
     if options.perfetto:
         files.write_result(options.perfetto, plan_perfetto(plan))
     written = (
