@@ -112,7 +112,7 @@ def pairs(value: Iterable[tuple[str, str]]) -> str:
 
 
 def _typed_literal(literal: Literal) -> str:
-    from msa.hlo.literal_text import typed_text
+    from msa.hlo.literal_print import typed_text
 
     return typed_text(literal.shape, literal.text)
 

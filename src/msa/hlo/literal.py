@@ -84,7 +84,7 @@ class Literal:
     def canonical(self) -> str:
         """Text in one line, printed the one standard way."""
         if self._canonical is None:
-            from msa.hlo.literal_text import canonical_text
+            from msa.hlo.literal_print import canonical_text
 
             self._canonical = canonical_text(self.shape, self.text)
         return self._canonical

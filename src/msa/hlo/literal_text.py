@@ -1,4 +1,4 @@
-"""Text of literals: reading with checks, decoding to numpy, canonical printing.
+"""Text of literals: reading with checks, decoding to numpy.
 
 Source: `xla/hlo/parser/hlo_parser.cc`, `xla/literal.cc`.
 """
@@ -64,7 +64,7 @@ def read_literal(cursor: Cursor, shape: Shape, types: ShapeReader | None) -> Lit
         types: given when each leaf is preceded by its shape (`literal=` attributes).
     """
     start = cursor.skip()
-    _scan(cursor, shape, types, None)
+    scan_literal(cursor, shape, types, None)
     text = cursor.text[start : cursor.position]
     if "\n" in text or "/" in text:
         text = _NOISE.sub(" ", text)
@@ -120,7 +120,7 @@ def _read_typed_leaf(cursor: Cursor, types: ShapeReader) -> Literal:
         return read_literal(cursor, types.from_text(bare[0]), None)
 
 
-def _scan(
+def scan_literal(
     cursor: Cursor,
     shape: Shape,
     types: ShapeReader | None,
@@ -404,7 +404,7 @@ def decode_literal(shape: Shape, text: str) -> NumpyTree:
             f"the contents of a constant of shape {shape} were left out of the text",
             hint="print the module with large constants",
         )
-    _scan(Cursor(text), shape, None, collect)
+    scan_literal(Cursor(text), shape, None, collect)
     return stack[0][0] if stack[0] else None
 
 
@@ -415,9 +415,9 @@ def _to_array(leaf: Leaf) -> NDArray[np.generic]:
     dtype = numpy_dtype(kind)
     flat: NDArray[np.generic]
     if kind.name == "pred":
-        flat = np.array([_truth(t) for t in tokens], dtype=bool)
+        flat = np.array([truth_value(t) for t in tokens], dtype=bool)
     elif kind.is_integral:
-        flat = np.array([_integer(t) for t in tokens], dtype=dtype)
+        flat = np.array([integer_value(t) for t in tokens], dtype=dtype)
     elif kind.is_complex:
         part = "f32" if kind.name == "c64" else "f64"
         flat = np.empty(len(tokens), dtype=dtype)
@@ -428,33 +428,36 @@ def _to_array(leaf: Leaf) -> NDArray[np.generic]:
     return flat.reshape(dimensions)
 
 
-def _truth(token: Token) -> bool:
-    return bool(_integer(token))
+def truth_value(token: Token) -> bool:
+    """Value of a `pred` token."""
+    return bool(integer_value(token))
 
 
-def _integer(token: Token) -> int:
+def integer_value(token: Token) -> int:
+    """Value of an integer token."""
     if token == "true":
         return 1
     return 0 if token == "false" else int(str(token))
 
 
-_UINT: Final = {"f16": np.uint16, "f32": np.uint32, "f64": np.uint64}
+UNSIGNED_VIEWS: Final = {"f16": np.uint16, "f32": np.uint32, "f64": np.uint64}
 _FLOAT: Final = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 
 
 def _floats(tokens: Sequence[str], name: str) -> NDArray[np.floating]:
-    values = np.array([_number(t) for t in tokens], dtype=np.float64)
+    values = np.array([number_value(t) for t in tokens], dtype=np.float64)
     if name in FORMATS:
         return decode(name, encode(name, values))
     with np.errstate(over="ignore"):
         out = values.astype(_FLOAT[name])
     for i, token in enumerate(tokens):
         if "nan" in token:
-            out.view(_UINT[name])[i] = _nan_bits(token, name)
+            out.view(UNSIGNED_VIEWS[name])[i] = _nan_bits(token, name)
     return out
 
 
-def _number(token: str) -> float:
+def number_value(token: str) -> float:
+    """Value of a floating-point token, before rounding to its type."""
     if "nan" in token:
         return -math.nan if token[0] == "-" else math.nan
     if token in ("true", "false"):
@@ -474,123 +477,3 @@ def _nan_bits(token: str, name: str) -> int:
     exponent = ((1 << (bits - 1 - mantissa)) - 1) << mantissa
     sign = 1 << (bits - 1) if token.startswith("-") else 0
     return sign | exponent | payload
-
-
-# -- canonical printing ------------------------------------------------------------
-
-
-def canonical_text(shape: Shape, text: str) -> str:
-    """One-line standard print of literal text: equal values give equal text."""
-    if "..." in text and not shape.is_tuple:
-        return "{...}"
-    parts: list[str] = []
-    pending: list[str] = []
-
-    def collect(item: Leaf | str) -> None:
-        if isinstance(item, Leaf):
-            parts.append(_print_leaf(item))
-        elif item == "(":
-            parts.append("(")
-            pending.append("(")
-        elif item == ",":
-            parts.append(", ")
-        else:
-            parts.append(")")
-
-    _scan(Cursor(text), shape, None, collect)
-    return "".join(parts)
-
-
-def typed_text(shape: Shape, text: str) -> str:
-    """Literal text in which each leaf is preceded by its shape."""
-    parts: list[str] = []
-
-    def collect(item: Leaf | str) -> None:
-        if isinstance(item, Leaf):
-            parts.append(f"{item.shape.to_text(with_layout=True)} {_print_leaf(item)}")
-        else:
-            parts.append({"(": "( ", ",": ", ", ")": " )"}[item])
-
-    _scan(Cursor(text), shape, None, collect)
-    return "".join(parts)
-
-
-def _print_leaf(leaf: Leaf) -> str:
-    if leaf.tokens is None:
-        return "{...}"
-    dimensions = leaf.sizes if leaf.sizes is not None else leaf.shape.dimensions
-    prefix = ""
-    if leaf.sizes is not None:
-        prefix = f"({','.join(map(str, leaf.sizes))})"
-    rank = len(dimensions)
-    values = [_print_value(t, leaf.shape.element_type, rank) for t in leaf.tokens]
-    if rank == 0:
-        return values[0]
-    if rank == 1:
-        return prefix + "{" + ", ".join(values) + "}"
-    rows = values
-    # Group from the innermost dimension outwards.
-    for level in range(rank - 1, -1, -1):
-        size = dimensions[level]
-        count = math.prod(dimensions[:level])
-        spaced = level == 0 or size > 1 or level < rank - 1
-        groups = [_group(rows[i * size : (i + 1) * size], spaced) for i in range(count)]
-        if rank > 3 and 0 < level < rank - 1:
-            width = dimensions[level - 1]
-            groups = [
-                f"{{ /*i{level - 1}={i % width}*/ {text[2:]}"
-                for i, text in enumerate(groups)
-            ]
-        rows = groups
-    return prefix + rows[0]
-
-
-def _group(items: list[str], spaced: bool) -> str:
-    body = ", ".join(items)
-    return "{ " + body + " }" if spaced else "{" + body + "}"
-
-
-def _print_value(token: Token, kind: PrimitiveType, rank: int) -> str:
-    if isinstance(token, tuple):
-        part = "f32" if kind.name == "c64" else "f64"
-        return f"({_print_float(token[0], part)}, {_print_float(token[1], part)})"
-    if kind.name == "pred":
-        true = _truth(token)
-        return str(true).lower() if rank == 0 else str(int(true))
-    if kind.is_integral:
-        return str(_integer(token))
-    return _print_float(token, kind.name)
-
-
-def _print_float(token: str, name: str) -> str:
-    if "nan" in token and name in _UINT:
-        return token
-    value = _number(token)
-    if name in FORMATS:
-        return _print_narrow(token, value, name)
-    if math.isinf(value):
-        return "-inf" if value < 0 else "inf"
-    if name == "f16":
-        return _general(float(np.float16(value)), 5)
-    if name == "f32":
-        exact = np.float32(value)
-        text = _general(float(exact), 6)
-        return text if np.float32(text) == exact else _general(float(exact), 9)
-    text = _general(value, 15)
-    return text if float(text) == value else _general(value, 17)
-
-
-def _print_narrow(token: str, value: float, name: str) -> str:
-    form = FORMATS[name]
-    if "nan" in token and form.nan in ("ieee", "all_ones"):
-        return token
-    number = float(decode(name, encode(name, np.array([value])))[0])
-    if math.isnan(number):
-        return "-nan" if form.nan == "negative_zero" or value < 0 else "nan"
-    if math.isinf(number):
-        return "-inf" if number < 0 else "inf"
-    return _general(number, math.ceil(1 + (form.mantissa_bits + 1) * math.log10(2)))
-
-
-def _general(value: float, digits: int) -> str:
-    return f"{value:.{digits}g}"
