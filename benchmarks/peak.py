@@ -63,7 +63,9 @@ def main() -> int:
         return 2
     wanted = sys.argv[1] if len(sys.argv) > 1 else ""
     ratios: dict[str, list[float]] = {"standard": [], "tight": []}
-    print(f"{'module':28}{'recorded':>15}{'standard':>15}{'':>8}{'tight':>15}{'':>8}{'s':>8}")
+    print(
+        f"{'module':28}{'recorded':>15}{'standard':>15}{'':>8}{'tight':>15}{'':>8}{'s':>8}"
+    )
     worse = 0
     for name, path, recorded in programs(Path(shared), wanted):
         found, seconds = measure(path)
