@@ -46,23 +46,56 @@ def _rebuild(
 
 
 class UnitError(MsaError):
-    """A quantity such as `"16MiB"` could not be read."""
+    """A quantity such as `"16MiB"` could not be read.
+
+    >>> from msa.units import parse_bytes
+    >>> parse_bytes("16 apples")
+    Traceback (most recent call last):
+    ...
+    msa.errors.UnitError: cannot read '16 apples' as a size in bytes (try: a form such as '16MiB')
+    """
 
 
 class TargetError(MsaError):
-    """A machine description is unknown, incomplete or contradictory."""
+    """A machine description is unknown, incomplete or contradictory.
+
+    >>> import msa
+    >>> msa.Target.preset("tpu_v5")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    msa.errors.TargetError: unknown target 'tpu_v5'; known: ...
+    """
 
 
 class OptionsError(MsaError):
-    """Options are out of range or exclude each other; the message names both."""
+    """Options are out of range or exclude each other; the message names both.
+
+    >>> import msa
+    >>> try:
+    ...     msa.Options(strategy="magic")
+    ... except OptionsError as error:
+    ...     "strategy" in str(error)
+    True
+    """
 
 
 class FileFormatError(MsaError):
-    """A file is not in the format that it claims to be in."""
+    """A file is not in the format that it claims to be in.
+
+    >>> import msa
+    >>> msa.load("/nowhere/module.hlo")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    msa.errors.FileFormatError: /nowhere/module.hlo: cannot be read: ...
+    """
 
 
 class HloError(MsaError):
-    """Anything wrong with a module."""
+    """Anything wrong with a module.
+
+    >>> issubclass(HloParseError, HloError), issubclass(ScheduleError, HloError)
+    (True, True)
+    """
 
 
 _WINDOW = 160
@@ -77,6 +110,13 @@ class HloParseError(HloError):
         source_line: the line of text (cut to a window around the column when long).
         expected: what the reader wanted there, or an empty string.
         nearest: the known name closest to the unknown one, or an empty string.
+
+    >>> import msa
+    >>> try:
+    ...     msa.parse("ENTRY e { ROOT p = f32[4] paramater(0) }")
+    ... except HloParseError as error:
+    ...     error.line, error.column, error.nearest
+    (1, 27, 'parameter')
     """
 
     def __init__(
@@ -125,7 +165,11 @@ class ShapeInferenceError(HloError):
 
 
 class HloVerifyError(HloError):
-    """A module breaks rules of the IR; `violations` lists every one as text."""
+    """A module breaks rules of the IR; `violations` lists every one as text.
+
+    >>> HloVerifyError(["entry: no root"]).violations
+    ['entry: no root']
+    """
 
     def __init__(self, violations: list[str], *, hint: str = "") -> None:
         self.violations = list(violations)
@@ -137,11 +181,23 @@ class HloVerifyError(HloError):
 
 
 class ScheduleError(HloError):
-    """A schedule is missing, incomplete or not topological."""
+    """A schedule is missing, incomplete or not topological.
+
+    >>> import msa
+    >>> module = msa.parse("ENTRY e { ROOT p = f32[4] parameter(0) }")
+    >>> msa.simulate(module, msa.Target.preset("tpu_v5e"))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    msa.errors.ScheduleError: ... (try: msa.schedule(module) makes one)
+    """
 
 
 class UnsupportedError(MsaError):
-    """Something legal that is not supported; `subject` names it (an opcode …)."""
+    """Something legal that is not supported; `subject` names it (an opcode …).
+
+    >>> UnsupportedError("needs matplotlib", subject="matplotlib").subject
+    'matplotlib'
+    """
 
     def __init__(
         self, message: str, *, subject: str = "", where: str = "", hint: str = ""
@@ -157,6 +213,13 @@ class CapacityError(MsaError):
         step: the crowded step (schedule step or packing time).
         needed, capacity, over: bytes; `over == needed - capacity`.
         live: rows `(name, bytes)` of the live set, largest first.
+
+    >>> import msa
+    >>> try:
+    ...     msa.pack([("a", 0, 2, 6), ("b", 1, 3, 5)], capacity=10)
+    ... except CapacityError as error:
+    ...     error.step, error.needed, error.over, error.live
+    (1, 11, 1, [('a', 6), ('b', 5)])
     """
 
     def __init__(
@@ -189,6 +252,9 @@ class PlanError(MsaError):
         rule: short name of the rule that is broken first, or an empty string.
         numbers: the figures behind the message (steps, offsets, bytes …), by name.
         violations: every broken rule as text, the first one included.
+
+    >>> str(PlanError("overlaps b{}", where="step 3, a{}"))
+    'step 3, a{}: overlaps b{}'
     """
 
     def __init__(
@@ -208,7 +274,11 @@ class PlanError(MsaError):
 
 
 class ExecutionError(MsaError):
-    """A module could not be executed, or two executions differ."""
+    """A module could not be executed, or two executions differ.
+
+    >>> issubclass(SanitizerError, ExecutionError)
+    True
+    """
 
 
 class SanitizerError(ExecutionError):
@@ -221,6 +291,9 @@ class SanitizerError(ExecutionError):
         space: memory space of the address.
         address, size: the bytes accessed.
         parties: names of the two values involved, the accessed one first.
+
+    >>> str(SanitizerError("b reads a", kind="use after free", step=3, instruction="b"))
+    'step 3, b: use after free: b reads a'
     """
 
     def __init__(
@@ -250,8 +323,16 @@ class SanitizerError(ExecutionError):
 
 
 class RuntimeMemoryError(MsaError):
-    """Device, host or collective memory was misused."""
+    """Device, host or collective memory was misused.
+
+    >>> issubclass(RuntimeMemoryError, MsaError)
+    True
+    """
 
 
 class InternalError(MsaError):
-    """An invariant of this library is broken: please report it."""
+    """An invariant of this library is broken: please report it.
+
+    >>> str(InternalError("the ledger is out of step", hint="please report it"))
+    'the ledger is out of step (try: please report it)'
+    """

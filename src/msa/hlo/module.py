@@ -57,6 +57,11 @@ class Module:
         stack_frames: text of the stack-frame tables, verbatim, or an empty string.
 
     Equality is structural (names, shapes, attributes, order, schedule).
+
+    >>> import msa
+    >>> module = msa.parse("ENTRY e { ROOT p = f32[4] parameter(0) }")
+    >>> module.entry.name, module.is_scheduled, msa.parse(module.to_text()) == module
+    ('e', False, True)
     """
 
     __slots__ = (

@@ -163,6 +163,22 @@ def sweep(
             goes on where an interrupted one stopped.
 
     A plan that fails with a typed error becomes a row with `error` set.
+
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> import msa
+    >>> module = msa.parse('''
+    ... HloModule m, is_scheduled=true
+    ... ENTRY main {
+    ...   a = f32[1024,1024]{1,0} parameter(0)
+    ...   b = f32[1024,1024]{1,0} negate(a)
+    ...   ROOT c = f32[1024,1024]{1,0} exponential(b)
+    ... }''')
+    >>> base = msa.Target.preset("tpu_v5e")
+    >>> targets = [base.replace(alternate_memory_bytes=s) for s in ("1MiB", "8MiB")]
+    >>> with ThreadPoolExecutor(1) as pool:
+    ...     result = sweep([module], targets, executor=pool)
+    >>> [row.speedup > 1 for row in result.rows]
+    [False, True]
     """
     options = Options() if options is None else options
     machines = [Target.preset(t) if isinstance(t, str) else t for t in targets]

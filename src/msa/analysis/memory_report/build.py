@@ -58,7 +58,7 @@ def analyze(module: Module, *, target: Target | None = None) -> MemoryReport:
     ...   ROOT w = f32[256] reverse(z), dimensions={0}
     ... }'''))
     >>> report.peak_bytes, report.breakdown.temporaries, report.steps[report.peak_step]
-    (4096, 2048, 'z')
+    (3072, 1024, 'z')
     """
     live, notes = _live_ranges(module)
     options = BufferAssignmentOptions(

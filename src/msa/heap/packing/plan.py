@@ -26,6 +26,11 @@ class HeapPlan:
         alignment: the default alignment (bytes).
         reserved: ranges that were kept free of buffers.
         method: which part of the portfolio found the plan.
+
+    >>> from msa.heap import pack
+    >>> plan = pack([("a", 0, 2, 64), ("b", 1, 3, 32), ("c", 2, 4, 64)])
+    >>> plan.height, plan.lower_bound, plan.optimal
+    (96, 96, True)
     """
 
     buffers: tuple[Buffer, ...]
