@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msa.errors import ExecutionError
 
@@ -19,6 +19,18 @@ CustomCall = Callable[["Instruction"], Callable[..., Any]]
 """From a custom call to its kernel."""
 
 
+class Mover(Protocol):
+    """Moves the data of copies that it takes on."""
+
+    def start(self, instruction: Instruction, value: Any) -> Any:
+        """Begin a copy; the array that will hold the data once it is done."""
+        ...
+
+    def finish(self, instruction: Instruction, value: Any) -> None:
+        """Wait for the copy whose destination this is."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """One device's view of the execution.
@@ -30,6 +42,7 @@ class Context:
         elided: contents of constants whose text was left out, or None to refuse.
         stand_in: handler for custom calls that no other handler knows, or None.
         infeed: makes the next value of an infeed, or None for zeros.
+        mover: moves the data of copies between memories, or None to hand values on.
     """
 
     device: int = 0
@@ -38,6 +51,7 @@ class Context:
     elided: ElidedConstant | None = None
     stand_in: CustomCall | None = None
     infeed: Callable[[Shape], Any] | None = None
+    mover: Mover | None = None
 
     @property
     def replica_id(self) -> int:

@@ -11,7 +11,7 @@ from msa.errors import ExecutionError
 from msa.hlo.module import Module
 from msa.hlo.shape import Shape
 from msa.runtime.evaluator.collectives import Exchange, Request, Topology, exchange
-from msa.runtime.evaluator.context import Context, CustomCall, ElidedConstant
+from msa.runtime.evaluator.context import Context, CustomCall, ElidedConstant, Mover
 from msa.runtime.evaluator.interpreter import Interpreter, Run
 from msa.runtime.evaluator.values import Value, coerce, map_leaves
 
@@ -25,6 +25,7 @@ def execute(
     elided: ElidedConstant | None = None,
     stand_in: CustomCall | None = None,
     exchange: Exchange = exchange,
+    mover: Mover | None = None,
 ) -> Any:
     """Run a module on numpy arrays: the reference meaning of a module.
 
@@ -44,6 +45,8 @@ def execute(
         exchange: moves the data of a collective among the members of a group; plain
             numpy by default, `msa.runtime.collective.mapped.MappedExchange` goes
             through mapped memory.
+        mover: moves the data of asynchronous copies between memories, such as
+            `msa.runtime.host.offload.HostCopies`; plain values by default.
 
     Returns:
         The root's value; tuples are tuples, tokens None. `bf16` and narrower floats
@@ -74,7 +77,12 @@ def execute(
     runs = []
     for device, arguments in enumerate(given):
         context = Context(
-            device, topology.partitions, custom_calls or {}, elided, stand_in
+            device,
+            topology.partitions,
+            custom_calls or {},
+            elided,
+            stand_in,
+            mover=mover,
         )
         values = coerce_arguments(module, arguments)
         runs.append(Interpreter(context).run(module.entry, values))

@@ -285,15 +285,24 @@ def _zeros(index: tuple[int, ...], shape: Shape) -> Any:
 
 @kernel("copy-start")
 def _copy_start(instruction: Instruction, context: Context) -> Kernel:
-    del instruction, context
     context_value = np.uint32(0)
+    mover = context.mover
+    if mover is not None:
+        return lambda x: (mover.start(instruction, x), x, context_value)
     return lambda x: (x, x, context_value)
 
 
 @kernel("copy-done")
 def _copy_done(instruction: Instruction, context: Context) -> Kernel:
-    del instruction, context
-    return lambda started: started[0]
+    mover = context.mover
+    if mover is None:
+        return lambda started: started[0]
+
+    def finish(started: Any) -> Any:
+        mover.finish(instruction, started[0])
+        return started[0]
+
+    return finish
 
 
 @kernel("all-gather-done", "collective-permute-done")
