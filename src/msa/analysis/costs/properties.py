@@ -92,11 +92,7 @@ class Properties:
         keyed = self.keyed
         for key, value in other.keyed.items():
             old = keyed.get(key)
-            if old is None:
-                keyed[key] = value
-            else:
-                total = old + value
-                keyed[key] = total if -_EXACT <= total <= _EXACT else single(total)
+            keyed[key] = value if old is None else single(old + value)
 
     def subtract(self, other: Properties) -> None:
         """Take every property of another one away."""
