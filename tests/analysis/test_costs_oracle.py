@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 
 import pytest
-from analysis.test_costs import ROWS, entry
 
 import msa
+from analysis.test_costs import ROWS, entry
 from msa.analysis import InstructionCosts
 from msa.testing import random_module
 
