@@ -7,6 +7,9 @@ the assigner. Sizes are hand-computed: f32 arrays of 100 elements are 400 bytes.
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -803,3 +806,139 @@ def test_queries():
     assert not a.disjoint_slices(mul, add)
     stats = a.statistics()
     assert (stats.parameters, stats.outputs, stats.total) == (804, 400, 1204)
+
+
+ASYNC = """
+HloModule m, is_scheduled=true
+wrapped {
+  q = f32[4096] parameter(0)
+  n1 = f32[4096] reverse(q), dimensions={0}
+  n2 = f32[4096] reverse(n1), dimensions={0}
+  ROOT n3 = f32[4096] reverse(n2), dimensions={0}
+}
+ENTRY main {
+  a = f32[4096] parameter(0)
+  b = f32[4096] parameter(1)
+  first = f32[4096] reverse(b), dimensions={0}
+  start = ((f32[4096]), f32[4096], u32[]) async-start(first), calls=wrapped
+  second = f32[4096] reverse(a), dimensions={0}
+  done = f32[4096] async-done(start)
+  third = f32[4096] reverse(second), dimensions={0}
+  ROOT out = f32[4096] add(done, third)
+}"""
+
+
+def test_11_async_values_live_until_the_operation_is_done():
+    a = assign(ASYNC)
+    # All values of the wrapped computation are in flight while `second` is made.
+    assert apart(a, "first", "n1", "n2", "n3", "second")
+
+
+def test_11_tuple_parameter_as_output_keeps_its_slices():
+    module = prepare(
+        msa.parse("""
+    HloModule m, is_scheduled=true, input_output_alias={ {0}: (0, {0}, may-alias), {1}: (0, {1}, may-alias) }
+    ENTRY main { ROOT p = (f32[4], f32[8]) parameter(0) }""")
+    )
+    a = assign(module)
+    parameter = module.entry.parameters[0]
+    root = module.entry.root
+    for index in ((0,), (1,)):
+        assert a.unique_slice(parameter, index) == a.unique_slice(root, index)
+    assert a.temporary_bytes == 0
+
+
+def test_11_sort_writes_keys_and_values_in_place():
+    a = assign("""
+    HloModule m, is_scheduled=true
+    less {
+      a = f32[] parameter(0)
+      b = f32[] parameter(1)
+      c = s32[] parameter(2)
+      d = s32[] parameter(3)
+      ROOT l = pred[] compare(a, b), direction=LT
+    }
+    ENTRY main {
+      p = f32[100] parameter(0)
+      q = s32[100] parameter(1)
+      keys = f32[100] negate(p)
+      values = s32[100] negate(q)
+      s = (f32[100], s32[100]) sort(keys, values), dimensions={0}, to_apply=less
+      k = f32[100] get-tuple-element(s), index=0
+      v = s32[100] get-tuple-element(s), index=1
+      ROOT out = f32[3] custom-call(k, v), custom_call_target="f"
+    }""")
+    assert same(a, "keys", "k")
+    assert same(a, "values", "v")
+    assert apart(a, "k", "v", "out")
+    assert a.temporary_bytes == 816  # two arrays and the table of the pair
+
+
+def test_11_fused_update_in_a_loop_shares_its_state():
+    module = prepare(
+        msa.parse("""
+    HloModule m, is_scheduled=true
+    fused {
+      fp = f32[100] parameter(0)
+      fi = s32[] parameter(1)
+      fu = f32[1] dynamic-slice(fp, fi), dynamic_slice_sizes={1}
+      fn = f32[1] negate(fu)
+      ROOT fd = f32[100] dynamic-update-slice(fp, fn, fi)
+    }
+    body {
+      bs = (s32[], f32[100]) parameter(0)
+      bi = s32[] get-tuple-element(bs), index=0
+      bx = f32[100] get-tuple-element(bs), index=1
+      one = s32[] constant(1)
+      nx = f32[100] fusion(bx, bi), kind=kLoop, calls=fused
+      ni = s32[] add(bi, one)
+      ROOT br = (s32[], f32[100]) tuple(ni, nx)
+    }
+    cond {
+      cs = (s32[], f32[100]) parameter(0)
+      ci = s32[] get-tuple-element(cs), index=0
+      five = s32[] constant(5)
+      ROOT lt = pred[] compare(ci, five), direction=LT
+    }
+    ENTRY main {
+      i = s32[] parameter(0)
+      p = f32[100] parameter(1)
+      x = f32[100] exponential(p)
+      t = (s32[], f32[100]) tuple(i, x)
+      w = (s32[], f32[100]) while(t), condition=cond, body=body
+      ROOT out = f32[100] get-tuple-element(w), index=1
+    }""")
+    )
+    a = assign(module)
+    assert same(a, "x", "bx", "nx", "out")
+    assert a.statistics().outputs == 400
+
+
+@pytest.mark.parametrize("hash_seed", ["0", "1", "7"])
+def test_results_do_not_depend_on_hash_seeds(hash_seed):
+    program = (
+        "import json, msa;"
+        "from msa.analysis.buffer_assignment import *;"
+        f"m = msa.parse({DOTS!r});"
+        "a = BufferAssignment.run(m, BufferAssignmentOptions(sharing='tight'));"
+        "print(json.dumps(a.to_dict()))"
+    )
+    output = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert json.loads(output) == json.loads(
+        json.dumps(assign(DOTS, sharing="tight").to_dict())
+    )
+
+
+@pytest.mark.parametrize("factor", [3, 64])
+def test_scaled_sizes_scale_offsets(factor):
+    plain = assign(DOTS)
+    scaled = assign(DOTS, size=lambda v: factor * v.byte_size(), alignment=factor)
+    for name in ("ab", "bc", "out"):
+        one, two = place(plain, name), place(scaled, name)
+        assert (one.offset * factor, one.size * factor) == (two.offset, two.size)

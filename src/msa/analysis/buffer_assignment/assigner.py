@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from sortedcontainers import SortedList
 
 from msa.analysis.buffer_assignment.allocation import BufferAllocation
 from msa.analysis.buffer_assignment.interference import Interference
@@ -25,41 +26,87 @@ if TYPE_CHECKING:
 
 
 class Occupancy:
-    """Live ranges of the values in reusable allocations, as arrays for one sweep."""
+    """When reusable allocations are in use.
 
-    __slots__ = ("_count", "_rows")
+    Ranges are inclusive. Per allocation the ranges of its values are kept in order,
+    and merged to the pieces that arrays hold for one sweep over all allocations.
+
+    Invariant: pieces of an allocation are disjoint and do not touch.
+    """
+
+    __slots__ = ("_free", "_pieces", "_ranges", "_rows", "_used")
 
     def __init__(self) -> None:
-        self._count = 0
-        self._rows = np.zeros((4, 64), dtype=np.int64)
+        self._rows = np.zeros((3, 64), dtype=np.int64)
+        self._used = 0
+        self._free: list[int] = []
+        # Per allocation: (start, end, value id) and (start, end, row), sorted.
+        self._ranges: dict[int, SortedList[tuple[int, int, int]]] = {}
+        self._pieces: dict[int, SortedList[tuple[int, int, int]]] = {}
 
     def add(self, allocation: int, value: int, start: int, end: int) -> None:
         """Note that a value with an inclusive range lives in an allocation."""
-        if self._count == self._rows.shape[1]:
-            self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)], axis=1)
-        self._rows[:, self._count] = allocation, value, start, end
-        self._count += 1
+        ranges = self._ranges.get(allocation)
+        if ranges is None:
+            ranges = self._ranges[allocation] = SortedList()
+            self._pieces[allocation] = SortedList()
+        ranges.add((start, end, value))
+        pieces = self._pieces[allocation]
+        at = pieces.bisect_left((start,))
+        if at and pieces[at - 1][1] >= start:
+            at -= 1
+        while at < len(pieces) and pieces[at][0] <= end:
+            first, last, row = pieces.pop(at)
+            start, end = min(start, first), max(end, last)
+            self._rows[:, row] = 0, _NEVER, -1
+            self._free.append(row)
+        pieces.add((start, end, self._row(allocation, start, end)))
+
+    def _row(self, allocation: int, start: int, end: int) -> int:
+        if not self._free:
+            if self._used == self._rows.shape[1]:
+                more = np.zeros_like(self._rows)
+                self._rows = np.concatenate([self._rows, more], axis=1)
+            self._free.append(self._used)
+            self._used += 1
+        row = self._free.pop()
+        self._rows[:, row] = allocation, start, end
+        return row
 
     def blocked(
         self, ranges: Sequence[tuple[int, int]], limit: int
     ) -> NDArray[np.bool_]:
-        """Per allocation number, whether some value surely overlaps a range.
+        """Per allocation number, whether it is surely in use during a range.
 
-        Ranges that only touch are left to an exact test. O(values) per range.
+        Ranges that only touch are left to an exact test. O(pieces) per range.
         """
-        allocation, _, starts, ends = self._rows[:, : self._count]
-        hit = np.zeros(self._count, dtype=bool)
+        allocation, starts, ends = self._rows[:, : self._used]
+        hit = np.zeros(self._used, dtype=bool)
         for start, end in ranges:
             hit |= (starts < end) & (ends > start)
         blocked = np.zeros(limit, dtype=bool)
         blocked[allocation[hit]] = True
         return blocked
 
-    def meeting(self, number: int, start: int, end: int) -> list[int]:
-        """Ids of the values in an allocation whose ranges share a step with one."""
-        allocation, value, starts, ends = self._rows[:, : self._count]
-        hit = (allocation == number) & (starts <= end) & (ends >= start)
-        return [int(v) for v in value[hit]]
+    def meeting(self, allocation: int, start: int, end: int) -> list[int]:
+        """Ids of the values in an allocation that share a step with a range."""
+        ranges = self._ranges.get(allocation)
+        if ranges is None:
+            return []
+        found = []
+        at = ranges.bisect_left((end + 1,))
+        while at:
+            at -= 1
+            first, last, value = ranges[at]
+            if last >= start:
+                found.append(value)
+            elif first < start - 1:
+                # Values of an allocation overlap by one step at most.
+                break
+        return found
+
+
+_NEVER: Final = 2**62
 
 
 class Strategy(Enum):

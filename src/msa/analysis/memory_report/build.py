@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -31,6 +32,7 @@ from msa.analysis.memory_report.model import (
 if TYPE_CHECKING:
     from msa.analysis.values import Value
     from msa.hlo.module import Module
+    from msa.hlo.shape import Shape
     from msa.target import Target
 
 DEFAULT_ALIGNMENT: Final = 64
@@ -72,7 +74,12 @@ def analyze(module: Module, *, target: Target | None = None) -> MemoryReport:
 
 def padded_size(value: Value) -> int:
     """Bytes of a value in memory, padding of tiled layouts included."""
-    return value.shape.padded_byte_size()
+    return _padded(value.shape)
+
+
+@lru_cache(maxsize=4096)
+def _padded(shape: Shape) -> int:
+    return shape.padded_byte_size()
 
 
 def _live_ranges(module: Module) -> tuple[LiveRanges, list[str]]:
