@@ -29,6 +29,7 @@ from msa.assignment.loops import RegionUses
 from msa.assignment.options import Options
 from msa.assignment.order import sorted_intervals
 from msa.assignment.outcomes import (
+    OUT_OF_MEMORY,
     REQUIRES_UNCOMMIT,
     SYNC_DATA_MOVE_REPLACEMENT,
     BufferDecision,
@@ -44,6 +45,7 @@ from msa.assignment.scoped import (
 from msa.assignment.state import State
 from msa.assignment.windows import allocate_windows
 from msa.assignment.worth import is_placeable
+from msa.errors import OptionsError
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,14 @@ class MsaAlgorithm:
         for interval in order:
             if not state.finalized[interval.value]:
                 self._place(interval)
+        if state.options.repack_after_every_allocation:
+            assert state.repacking is not None
+            if state.repacking.is_frozen:
+                raise OptionsError(
+                    "repack_after_every_allocation and the replacement of synchronous "
+                    "operations exclude each other once one was replaced"
+                )
+            state.repacking.run(state, discard=True)
         allocate_windows(state)
         if state.options.expanded_scoped_alternate_memory_mode == "ENABLED":
             extend_scoped_alternate_memory_allocations(state)
@@ -127,7 +137,7 @@ class MsaAlgorithm:
     def _attempt(self, interval: MsaBufferInterval, proposal: JointProposal) -> None:
         """Allocate the proposal, again and again until it is kept or given up."""
         state, conversions = self.state, self.state.conversions
-        retry = 0
+        retry, repacked = 0, False
         while retry < state.options.max_retries and proposal.allocation_values:
             for group in proposal.groups:
                 require_conditional_outputs(state, group)
@@ -151,6 +161,14 @@ class MsaAlgorithm:
                 else:
                     retry += 1
                 continue
+            if not repacked and self._may_repack(outcome):
+                self._take_back(proposal)
+                repacked = True
+                # XLA uses the attempt up if nothing can be moved, and so loses what
+                # did fit before.
+                if not self._repack() and state.options.faithful:
+                    retry += 1
+                continue
             sites = self._inefficient_sites(proposal)
             if sites and retry_can_progress(state, sites):
                 self._take_back(proposal)
@@ -159,6 +177,23 @@ class MsaAlgorithm:
             finalize(state, proposal)
             break
         mark_finalized(state, proposal)
+
+    def _may_repack(self, outcome: int) -> bool:
+        """Whether moving things might serve a proposal with that outcome better."""
+        repacking, options = self.state.repacking, self.state.options
+        return (
+            repacking is not None
+            and (bool(outcome & OUT_OF_MEMORY) or options.repack_after_every_allocation)
+            and repacking.calls < options.max_repacks
+            and not repacking.is_frozen
+        )
+
+    def _repack(self) -> bool:
+        """Repack; whether another attempt sees a changed memory."""
+        repacking, options = self.state.repacking, self.state.options
+        assert repacking is not None
+        always = options.repack_after_every_allocation
+        return repacking.run(self.state, always_import=always) or always
 
     def _inefficient_sites(self, proposal: JointProposal) -> list[Site]:
         """Inefficient sites that no colour exempts."""
@@ -211,6 +246,10 @@ class MsaAlgorithm:
                 segments=len(state.decisions),
                 prefetches=prefetches,
                 evictions=len(copies) - prefetches,
+                repacks=0 if state.repacking is None else state.repacking.calls,
+                repacks_successful=(
+                    0 if state.repacking is None else state.repacking.successes
+                ),
             ),
         )
 

@@ -117,6 +117,9 @@ def process_colors(state: State) -> Coloring | None:
                 _reserve(state.space, problem, buffer, interval)
                 for interval in alternate
             ]
+            if state.repacking is not None:
+                for reservation in result.reserved[buffer]:
+                    state.repacking.add_reservation(reservation)
     state.transaction.commit()
     return result
 

@@ -157,6 +157,8 @@ def _try(
         state.hold(copy.start, copy.end, offset, size)
         state.add_copy(copy)
         state.finish(copy)
+    if state.repacking is not None:
+        state.repacking.add(copies)
     made.append(CrossProgramPrefetch(value.id, offset, freed))
     state.cross_program_values.add(value.id)
     state.transaction.commit()

@@ -13,6 +13,10 @@ def finalize(state: State, proposal: JointProposal) -> None:
     for item in proposal.allocation_values:
         for allocation in item.sequence:
             state.finish(allocation)
+    if state.repacking is not None:
+        state.repacking.add(
+            a for item in proposal.allocation_values for a in item.sequence
+        )
     state.transaction.commit()
 
 

@@ -35,6 +35,12 @@ def allocate_scoped(state: State) -> None:
     if size > 0:
         root = Position(problem.regions[0].root)
         _place(state, root, problem.end, size, post_module=True)
+    if state.repacking is not None:
+        state.repacking.add_scoped(
+            [a for a in state.allocations if isinstance(a, ScopedAllocation)],
+            same_offset=options.allocate_reserved_scoped_memory_at_same_offset,
+        )
+    state.transaction.commit()
 
 
 def _place(

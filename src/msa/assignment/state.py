@@ -32,6 +32,7 @@ from msa.assignment.pickers.instruction_count import (
 )
 from msa.assignment.pickers.interface import PrefetchIntervalPicker
 from msa.assignment.problem import Problem
+from msa.assignment.repacking import Repacking
 from msa.assignment.required import RequiredAssignments
 from msa.assignment.times import UseTimes
 from msa.heap.chunk import Chunk
@@ -65,6 +66,7 @@ class State:
             alternate memory, as far as decided.
         coloring: what the user wants where, or None.
         conversions: synchronous copies and slices that may be replaced.
+        repacking: blocks of what is placed, if repacking is on.
         overrides: of preferred prefetch starts.
         reserved: bytes of alternate memory that the program fixed itself.
         cross_program_values: values that are fetched before the program starts.
@@ -94,6 +96,7 @@ class State:
         "picker",
         "prefetches",
         "problem",
+        "repacking",
         "required",
         "reserved",
         "space",
@@ -142,6 +145,11 @@ class State:
         self.coloring: Coloring | None = None
         self.conversions = Conversions(
             problem, self.intervals, self.finalized, self.available, _enabled(options)
+        )
+        self.repacking = (
+            Repacking(self.capacity, self.alignment, options.repacker)
+            if options.max_repacks > 0 or options.repack_after_every_allocation
+            else None
         )
         self.overrides = PreferredPrefetchOverrides(
             problem, options.preferred_prefetch_overrides
