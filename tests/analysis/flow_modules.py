@@ -381,7 +381,9 @@ ENTRY main {
   ROOT d = f32[3] add-dependency(p, tok)
 }"""
 
-_SUM = "sum { x = f32[] parameter(0)  y = f32[] parameter(1)  ROOT s = f32[] add(x, y) }"
+_SUM = (
+    "sum { x = f32[] parameter(0)  y = f32[] parameter(1)  ROOT s = f32[] add(x, y) }"
+)
 
 ALL_REDUCE = f"""
 {_SUM}

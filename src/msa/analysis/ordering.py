@@ -265,11 +265,14 @@ class _UseOrder:
         elif how is Constraint.EXCLUSIVE_AFTER:
             if not self._escaped:
                 return True
-        elif how in _BEFORE or (how is Constraint.AFTER and (
-            self._use_first
-            and user.opcode == "collective-permute-done"
-            and user.operands[0] is where
-        )):
+        elif how in _BEFORE or (
+            how is Constraint.AFTER
+            and (
+                self._use_first
+                and user.opcode == "collective-permute-done"
+                and user.operands[0] is where
+            )
+        ):
             return True
         return self._is_within(use)
 
