@@ -7,7 +7,9 @@ import functools
 import hashlib
 import io
 import json
+import multiprocessing
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, fields
@@ -197,9 +199,19 @@ def sweep(
             if progress is not None:
                 progress("sweep", count + 1, len(todo))
     elif todo:
-        with ProcessPoolExecutor() as pool:
+        with process_pool() as pool:
             _run(jobs, keys, todo, options, finished, pool, progress, journal)
     return SweepResult(tuple(finished[key] for key in keys))
+
+
+def process_pool(jobs: int | None = None) -> ProcessPoolExecutor:
+    """Worker processes for a sweep; all cores by default.
+
+    Processes are forked where that is the system's way, except when JAX is loaded: its
+    threads do not survive a fork.
+    """
+    context = multiprocessing.get_context("spawn") if "jax" in sys.modules else None
+    return ProcessPoolExecutor(jobs, mp_context=context)
 
 
 def plan_row(name: str, text: str, target: Target, options: Options) -> SweepRow:

@@ -30,9 +30,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Plan every combination and print the table."""
-    from concurrent.futures import ProcessPoolExecutor
-
     import msa
+    from msa.report.sweeping import process_pool
 
     modules = {path: files.read_module(path) for path in options.modules}
     targets = []
@@ -40,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
         for size in options.memory or [None]:
             one = argparse.Namespace(target=name, alternate_memory=size)
             targets.append(arguments.target_of(one))
-    with Progress() as progress, ProcessPoolExecutor(options.jobs) as pool:
+    with Progress() as progress, process_pool(options.jobs) as pool:
         result = msa.sweep(
             modules,
             targets,
