@@ -18,7 +18,7 @@ from msa.analysis.buffer_assignment.peak import allocation_load, values_at
 from msa.analysis.buffer_assignment.temporaries import assign_temporaries
 from msa.analysis.live_ranges import LiveRanges
 from msa.analysis.operand_sharing import OperandSharing
-from msa.errors import PlanError
+from msa.errors import HloError, PlanError
 
 if TYPE_CHECKING:
     from msa.analysis.alias import AliasAnalysis
@@ -86,6 +86,11 @@ class BufferAssignment:
         """
         options = options or BufferAssignmentOptions()
         live = live or LiveRanges.run(module)
+        if not live.alias.dataflow.call_graph.is_flattened:
+            raise HloError(
+                f"several places of {module.name!r} call the same computation",
+                hint="msa.analysis.prepare(module) gives each its own",
+            )
         strategies = list(Strategy)
         if options.sharing == "standard":
             strategies = [Strategy.STANDARD]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from msa.analysis.call_graph import CallGraph
 from msa.analysis.copy_insertion.conflicts import Conflict, find_conflicts
 from msa.analysis.copy_insertion.constraints import ROOT
 from msa.analysis.copy_insertion.flatten_calls import flatten_call_graph
@@ -56,10 +57,14 @@ def missing_copies(module: Module) -> list[MissingCopy]:
     Values that must share storage (along loops, branches, updates in place and
     program aliases) are never needed at the same time; results are no arguments, no
     constants, and each is its own. An empty list means that the module is ready.
+    Computations with several callers are looked at as if each had its own.
 
     Raises:
         ScheduleError: the module has no schedule.
     """
+    if not CallGraph.run(module).is_flattened:
+        module = module.clone()
+        flatten_call_graph(module)
     return [
         MissingCopy(
             c.slot.instruction.name,

@@ -87,7 +87,8 @@ def _live_ranges(module: Module) -> tuple[LiveRanges, list[str]]:
     if module.schedule is not None:
         schedule = FlattenedSchedule.run(module)
         alias = AliasAnalysis.run(module)
-        if not find_conflicts(alias.dataflow, schedule, alias.pairs):
+        flat = alias.dataflow.call_graph.is_flattened
+        if flat and not find_conflicts(alias.dataflow, schedule, alias.pairs):
             return LiveRanges.run(module, alias=alias, schedule=schedule), []
     notes = []
     if module.schedule is None:
