@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from msa.assignment.ledgers.peak import PeakUsage
 from msa.assignment.ledgers.transaction import Transaction
@@ -10,6 +11,8 @@ from msa.errors import InternalError
 from msa.heap.chunk import Chunk, align_up
 from msa.heap.free_space import best_fit, free_gaps
 from msa.heap.interval_tree import BufferIntervalTree
+from msa.heap.slice_permutations import PermutationKind, SlicePermutations
+from msa.heap.sliced_finder import SlicedAllocationFinder
 
 
 class FreeSpace:
@@ -67,6 +70,48 @@ class FreeSpace:
             low < top and offset < high
             for low, high in self._tree.spans_overlapping(start, end)
         )
+
+    def find_slices(
+        self,
+        starts: Sequence[int],
+        end: int,
+        sizes: Sequence[int],
+        kind: PermutationKind,
+        preferred: int = -1,
+    ) -> list[Chunk]:
+        """Chunks by slice time for slices that lie next to each other; or none.
+
+        Args:
+            starts: inclusive first step of each slice time, ascending.
+            end: inclusive last step of the whole.
+            sizes: bytes of the slices by offset.
+            kind: which orders of arrival are tried.
+            preferred: the only offset to try, if not negative.
+        """
+        total = sum(sizes)
+        if self.peak.highest(starts[-1], end) > self.capacity - total:
+            return []
+        gaps = [
+            free_gaps(
+                self._tree.spans_overlapping(start, following - 1),
+                min(sizes),
+                self.alignment,
+            )
+            for start, following in pairwise(starts)
+        ]
+        used = self._tree.spans_overlapping(starts[-1], end)
+        gaps.append(free_gaps(used, total, self.alignment))
+        finder = SlicedAllocationFinder(
+            gaps,
+            sizes,
+            alignment=self.alignment,
+            permutations=SlicePermutations.new(kind, starts),
+        )
+        found = finder.find_for_offset(preferred) if preferred >= 0 else finder.find()
+        chunks = found[: len(sizes)]
+        if any(chunk.end > self.capacity for chunk in chunks):
+            return []
+        return chunks
 
     def latest_end_at(self, start: int, end: int, size: int, offset: int) -> int:
         """The last step up to which the chunk is free from `start` on, at most `end`.

@@ -30,6 +30,8 @@ def prefetch(
     With `force`, a copy right before the use is made if nothing better fits.
     """
     search = PrefetchSearch(state, request)
+    if state.options.slicing:
+        search = _sliced_search(state, request) or search
     outcome = search.run(source)
     if outcome == SUCCESS or not force:
         return outcome
@@ -45,6 +47,14 @@ PASS_ON = frozenset(
 #: Starts that may be tried although the program would wait for longer than it gains.
 #: Much earlier starts hide more of the copy but take the room from others.
 _STALLED_STARTS = 4
+
+
+def _sliced_search(state: State, request: AllocationRequest) -> PrefetchSearch | None:
+    from msa.assignment.slicing.proposals import propose
+    from msa.assignment.slicing.search import SlicedPrefetchSearch
+
+    proposal = propose(state, request)
+    return SlicedPrefetchSearch(state, request, proposal) if proposal else None
 
 
 class PrefetchSearch:
@@ -109,7 +119,7 @@ class PrefetchSearch:
         )
         if full == self.end - 1:
             return False
-        earliest = max(earliest, full)
+        earliest = self._filtered_start(earliest, full)
         preferred = request.preferred_prefetch
         if preferred is not None:
             preferred = max(preferred, earliest)
@@ -122,6 +132,10 @@ class PrefetchSearch:
             preferred,
         )
         return True
+
+    def _filtered_start(self, earliest: int, full: int) -> int:
+        """The first start after the last step at which memory is too full."""
+        return max(earliest, full)
 
     def _find_chunk(self, start_after: int) -> bool:
         offset = find_best_offset(
