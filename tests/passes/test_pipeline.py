@@ -97,11 +97,15 @@ ENTRY e { x = f32[4]{0} parameter(0)
     "body",
     [
         "a = f32[4] copy(x)\n b = f32[4] copy(x)",
-        "i = f32[] constant(0)\n j = f32[] constant(1)\n"
-        "a = f32[4] rng(i, j), distribution=rng_uniform\n"
-        "b = f32[4] rng(i, j), distribution=rng_uniform",
-        'a = f32[4] custom-call(x), custom_call_target="f"\n'
-        'b = f32[4] custom-call(x), custom_call_target="f"',
+        (
+            "i = f32[] constant(0)\n j = f32[] constant(1)\n"
+            "a = f32[4] rng(i, j), distribution=rng_uniform\n"
+            "b = f32[4] rng(i, j), distribution=rng_uniform"
+        ),
+        (
+            'a = f32[4] custom-call(x), custom_call_target="f"\n'
+            'b = f32[4] custom-call(x), custom_call_target="f"'
+        ),
         "a = f32[4] iota(), iota_dimension=0\n b = f32[4] negate(x)",
     ],
     ids=["copies", "random", "custom calls", "different"],
