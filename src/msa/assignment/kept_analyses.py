@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from msa.analysis.call_graph import CallGraph
 from msa.analysis.copy_insertion import prepare
 from msa.analysis.copy_insertion.conflicts import find_conflicts
+from msa.analysis.copy_insertion.inline_calls import inline_calls
 from msa.analysis.manager import AnalysisManager
 from msa.analysis.trip_counts import TripCounts
 from msa.hlo.module import Module
@@ -42,7 +43,7 @@ def analyses_of(module: Module) -> KeptAnalyses:
     """Analyses for planning `module`, made anew only if it has changed.
 
     A module that is not ready (no schedule, shared computations, missing copies) is
-    prepared; the analyses are then of the copy. Linear, plus the cost of what is not
+    prepared, its calls inlined; the analyses are then of the copy. Linear, plus the cost of what is not
     there yet.
     """
     fingerprint = _fingerprint(module)
@@ -51,7 +52,9 @@ def analyses_of(module: Module) -> KeptAnalyses:
         return kept
     analyses = AnalysisManager(module)
     if not _is_ready(module, analyses):
-        analyses = AnalysisManager(prepare(module))
+        inlined = module.clone()
+        inline_calls(inlined)
+        analyses = AnalysisManager(prepare(inlined))
     strict = TripCounts.run(analyses.module, use_backend_config=False)
     kept = KeptAnalyses(analyses, strict, fingerprint)
     module._notes[_NOTE] = kept
