@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+
+import msa
 from assignment.planned_modules import (
     BRANCHES,
     FUSED,
@@ -17,8 +19,6 @@ from assignment.planned_modules import (
     STRAIGHT,
     PlannedModule,
 )
-
-import msa
 from msa.errors import PlanError
 from msa.hlo import Module
 
