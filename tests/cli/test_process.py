@@ -90,7 +90,7 @@ def test_ctrl_c_ends_with_130_and_one_line(tmp_path: Path) -> None:
     with pipe.open("w"):
         time.sleep(0.3)
         run.send_signal(signal.SIGINT)
-        out, err = run.communicate(timeout=60)
+        out, err = run.communicate(timeout=240)
     assert run.returncode == 130
     assert (out, err) == (b"", b"msa: interrupted\n")
     assert [p.name for p in tmp_path.iterdir()] == ["never"]

@@ -180,16 +180,26 @@ def _is_plumbing(x: Instruction) -> bool:
 
 
 def _is_needed(x: Instruction) -> bool:
-    """Whether something with an effect, or the result, depends on an instruction."""
-    work, seen = [x], {x}
+    """Whether something with an effect, or the result, depends on an instruction.
+
+    Who reads another element of a tuple does not depend on this one.
+    """
+    start: tuple[Instruction, int | None] = (x, None)
+    work, seen = [start], {start}
     while work:
-        current = work.pop()
+        current, element = work.pop()
         if current.is_root or current.opcode in ("copy-start", "send", "outfeed"):
             return True
         for user in current.users:
-            if user not in seen:
-                seen.add(user)
-                work.append(user)
+            readers: list[tuple[Instruction, int | None]] = [(user, None)]
+            if user.opcode == "tuple":
+                readers = [(user, i) for i in user.operand_indices(current)]
+            elif user.opcode == "get-tuple-element" and element is not None:
+                readers = [(user, None)] if user.tuple_index == element else []
+            for reader in readers:
+                if reader not in seen:
+                    seen.add(reader)
+                    work.append(reader)
     return False
 
 
