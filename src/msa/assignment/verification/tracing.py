@@ -10,6 +10,10 @@ from msa.hlo.module import Module
 from msa.hlo.shape import ShapeIndex
 
 _JOIN: Final = "ConcatBitcast"
+_IDENTITIES: Final = frozenset(
+    {"add-dependency", "bitcast", "copy", "domain", "opt-barrier"}
+)
+"""Opcodes whose result is their first operand's value."""
 _MOVED: Final = frozenset({"dynamic-slice", "fusion", "slice"})
 
 Origin = tuple[str, ...]
@@ -97,7 +101,7 @@ class Tracer:
             return x.operands[index[0]], index[1:]
         if opcode == "get-tuple-element":
             return x.operands[0], (x.tuple_index, *index)
-        if opcode in ("bitcast", "copy"):
+        if opcode in _IDENTITIES:
             return x.operands[0], index
         if opcode == "copy-done":
             start = x.operands[0]
