@@ -58,8 +58,7 @@ def _convolution(instruction: Instruction, context: Context) -> Kernel:
         w = w.reshape((count, -1, *w.shape[1:]))
         product = _convolve(x, w, window, spatial)
         # [groups, batch, space…, out] -> [batch, groups * out, space…]
-        moved = np.moveaxis(product, -1, 1)
-        moved = np.moveaxis(moved, 0, 1)
+        moved = np.moveaxis(product, -1, 2).swapaxes(0, 1)
         batch = moved.shape[0]
         merged = moved.reshape((batch, -1, *spatial))
         return finish(merged.transpose(back))

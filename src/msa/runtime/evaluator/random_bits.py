@@ -129,7 +129,8 @@ def _philox_bits(words: Array, shape: Shape) -> tuple[Array, Array]:
     blocks = -(-count // per)
     low = words[1] + np.arange(blocks, dtype=np.uint64)
     carry = (low < words[1]).astype(np.uint64)
-    high = (words[2] if len(words) > 2 else np.uint64(0)) + carry
+    # With two words of state the key doubles as the high half of the counter.
+    high = words[2 if len(words) > 2 else 0] + carry
     x = philox(words[0], (low, high))
     parts = [_join(x[0], x[1]), _join(x[2], x[3])] if per == 2 else list(x)
     bits = np.stack(parts, axis=1).reshape(-1)[:count]

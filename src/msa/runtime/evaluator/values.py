@@ -83,10 +83,13 @@ def coerce_array(shape: Shape, item: Any, where: str) -> Array:
     kind = shape.element_type
     dtype = numpy_dtype(kind)
     try:
-        array = np.asarray(item)
+        if kind.is_integral and isinstance(item, list | tuple | int):
+            array = np.array(item, dtype=dtype)  # never by way of float64
+        else:
+            array = np.asarray(item)
         if array.dtype != dtype:
             array = array.astype(dtype)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ExecutionError(f"not an array of {shape}: {error}", where=where) from None
     dimensions = array.shape
     fits = len(dimensions) == len(shape.dimensions) and all(

@@ -10,7 +10,7 @@ from msa.hlo.computation import Computation
 from msa.hlo.instruction import Instruction
 from msa.hlo.module import Module
 
-_UNKNOWN_TRIPS: Final = 10
+_UNKNOWN_TRIPS: Final = 100
 _CALL: Final = 10_000
 """Elements whose computation costs as much as one call of numpy."""
 
