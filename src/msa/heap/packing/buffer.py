@@ -148,6 +148,21 @@ def _checked(buffer: Buffer, where: str) -> Buffer:
     )
 
 
+def _is_plain(row: Any) -> bool:
+    """Whether a row needs no checks: most rows, of many, are like this."""
+    if type(row) is not tuple or len(row) != 4:
+        return False
+    name, start, end, size = row
+    return (
+        type(start) is int
+        and type(end) is int
+        and type(size) is int
+        and type(name) in (int, str)
+        and -LIMIT < start <= end < LIMIT
+        and 0 <= size < LIMIT
+    )
+
+
 def read_buffers(rows: Iterable[Any]) -> list[Buffer]:
     """Checked buffers from rows, mappings or `Buffer`s.
 
@@ -157,8 +172,13 @@ def read_buffers(rows: Iterable[Any]) -> list[Buffer]:
     >>> read_buffers([("x", 0, 2, 64), {"id": "y", "lower": 1, "upper": 3, "size": 8}])
     [Buffer('x', [0, 2), 64 B), Buffer('y', [1, 3), 8 B)]
     """
-    buffers, seen = [], set()
+    buffers: list[Buffer] = []
+    seen: set[Any] = set()
     for number, row in enumerate(rows):
+        if _is_plain(row) and row[0] not in seen:
+            seen.add(row[0])
+            buffers.append(Buffer(*row))
+            continue
         buffer = _from_row(row, f"row {number}")
         where = f"row {number} (buffer {buffer.id!r})"
         buffer = _checked(buffer, where)

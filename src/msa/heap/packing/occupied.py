@@ -1,7 +1,7 @@
 """Which addresses are taken in a span of time, for very many placed pieces.
 
 Time is cut into leaves of equal numbers of endpoints, and the leaves are the
-bottom of a binary tree. Two kinds of rows remember placed address ranges:
+bottom of a tree. Two kinds of rows remember placed address ranges:
 
 * `cover`, per leaf: ranges of pieces that live through the whole leaf;
 * `touch`, per tree node: ranges of pieces that live at any time of the node.
@@ -21,10 +21,14 @@ import numpy.typing as npt
 from msa.heap.packing.instance import Instance, Ints
 
 Keys = npt.NDArray[np.generic]
+Flags = npt.NDArray[np.bool_]
 
+#: Recent ranges of a row before they are merged.
 _ROW = 256
-_LEAF_ENDPOINTS = 512
-_DEAD = np.iinfo(np.int64).min
+#: Endpoints of pieces in a leaf; 256 to 512 measured alike, less and more slower.
+_LEAF_ENDPOINTS = 384
+#: Children of a node are `2**_ARITY_BITS`: an added piece touches a row per level.
+_ARITY_BITS = 3
 #: Below this, a range is packed into one integer, which sorts fast.
 _PACKED = 2**31
 
@@ -115,21 +119,21 @@ class OccupiedSpans:
     """
 
     __slots__ = (
-        "_at",
         "_codec",
         "_cover",
         "_cover_high",
         "_cover_low",
+        "_cuts",
         "_end",
+        "_filled",
         "_first_leaf",
         "_last_leaf",
-        "_leaves",
-        "_listed",
+        "_level_start",
+        "_listed_at",
         "_listed_end",
         "_listed_key",
         "_listed_start",
-        "_root",
-        "_slots",
+        "_paths",
         "_start",
         "_touch",
     )
@@ -145,82 +149,106 @@ class OccupiedSpans:
         last = np.searchsorted(bounds, end, side="left") - 1
         cuts_first = start > bounds[first]
         cuts_last = end < closing[last]
-        self._leaves = leaves
-        self._root = 1 << max(0, leaves - 1).bit_length()
         self._start, self._end = start.tolist(), end.tolist()
         self._first_leaf, self._last_leaf = first.tolist(), last.tolist()
         self._cover_low = (first + cuts_first).tolist()
         self._cover_high = (last + 1 - cuts_last).tolist()
+        self._list_leaves(first, last, cuts_first, cuts_last, leaves)
         self._cover = _Rows(leaves, codec)
-        self._touch = _Rows(self._root + leaves, codec)
-        self._list_pieces(first, last, cuts_first, cuts_last)
+        self._level_start = [0]
+        width = leaves
+        while width:
+            self._level_start.append(self._level_start[-1] + width)
+            width = 0 if width == 1 else (width - 1 >> _ARITY_BITS) + 1
+        self._touch = _Rows(self._level_start.pop(), codec)
+        self._paths: dict[int, Ints] = {}
 
-    def _list_pieces(
-        self,
-        first: Ints,
-        last: Ints,
-        cuts_first: npt.NDArray[np.bool_],
-        cuts_last: npt.NDArray[np.bool_],
+    def _list_leaves(
+        self, first: Ints, last: Ints, cuts_first: Flags, cuts_last: Flags, leaves: int
     ) -> None:
-        """Give each piece a slot in every leaf that it lives in only partly."""
-        at_first = np.flatnonzero(cuts_first | (cuts_last & (first == last)))
-        at_last = np.flatnonzero(cuts_last & (first != last))
-        piece = np.concatenate([at_first, at_last])
-        leaf = np.concatenate([first[at_first], last[at_last]])
-        order = np.argsort(leaf, kind="stable")
-        piece, leaf = piece[order], leaf[order]
-        self._at = np.searchsorted(leaf, np.arange(self._leaves + 1)).tolist()
-        by_piece = np.argsort(piece, kind="stable")
-        pointers = np.searchsorted(piece[by_piece], np.arange(len(first) + 1))
-        self._slots = by_piece
-        self._listed = pointers.tolist()
-        self._listed_start = np.array(self._start, dtype=np.int64)[piece]
-        self._listed_end = np.full(len(piece), _DEAD, dtype=np.int64)
-        self._listed_key: Keys = np.zeros(len(piece), dtype=self._codec.dtype)
+        """Room in every leaf for the pieces that live in only part of it."""
+        cuts_last = cuts_last & ~(cuts_first & (first == last))
+        self._cuts = list(zip(cuts_first.tolist(), cuts_last.tolist(), strict=True))
+        room = np.bincount(first[cuts_first], minlength=leaves)
+        room += np.bincount(last[cuts_last], minlength=leaves)
+        ends = np.cumsum(room)
+        self._listed_at = (ends - room).tolist()
+        self._filled = (ends - room).tolist()
+        total = int(ends[-1]) if leaves else 0
+        self._listed_start = np.zeros(total, dtype=np.int64)
+        self._listed_end = np.zeros(total, dtype=np.int64)
+        self._listed_key: Keys = np.zeros(total, dtype=self._codec.dtype)
 
     def add(self, piece: int, offset: int, end: int) -> None:
         """The piece lies at the addresses `[offset, end)`."""
         key = self._codec.encode(offset, end)
-        slots = self._slots[self._listed[piece] : self._listed[piece + 1]]
-        self._listed_end[slots] = self._end[piece]
-        self._listed_key[slots] = key
+        first, last = self._first_leaf[piece], self._last_leaf[piece]
+        cuts_first, cuts_last = self._cuts[piece]
+        if cuts_first:
+            self._list(first, piece, key)
+        if cuts_last:
+            self._list(last, piece, key)
         low, high = self._cover_low[piece], self._cover_high[piece]
         if low < high:
             self._cover.add(np.arange(low, high), key)
-        first, last = self._first_leaf[piece], self._last_leaf[piece]
         self._touch.add(self._nodes(first, last), key)
+
+    def _list(self, leaf: int, piece: int, key: int | complex) -> None:
+        slot = self._filled[leaf]
+        self._filled[leaf] = slot + 1
+        self._listed_start[slot] = self._start[piece]
+        self._listed_end[slot] = self._end[piece]
+        self._listed_key[slot] = key
 
     def _nodes(self, first: int, last: int) -> Ints:
         """All nodes of the tree above the leaves `first..last`, inclusive."""
-        low, high = self._root + first, self._root + last
-        levels = []
-        while low < high:
-            levels.append(np.arange(low, high + 1))
-            low, high = low >> 1, high >> 1
-        levels.append(np.array([low >> k for k in range(low.bit_length())]))
-        return np.concatenate(levels) if len(levels) > 1 else levels[0]
+        if first == last and first in self._paths:
+            return self._paths[first]
+        levels = [
+            np.arange(
+                start + (first >> _ARITY_BITS * k),
+                start + (last >> _ARITY_BITS * k) + 1,
+            )
+            for k, start in enumerate(self._level_start)
+        ]
+        nodes = np.concatenate(levels)
+        if first == last:
+            self._paths[first] = nodes
+        return nodes
 
     def query(self, piece: int, out: list[Keys]) -> None:
         """Append the ranges of all added pieces that share time with this one."""
         first, last = self._first_leaf[piece], self._last_leaf[piece]
-        low, high = self._cover_low[piece], self._cover_high[piece]
-        if low > first:
+        cuts_first, cuts_last = self._cuts[piece]
+        if cuts_first:
             self._query_leaf(piece, first, out)
-        if high <= last and (last != first or low == first):
+        if cuts_last:
             self._query_leaf(piece, last, out)
-        low, high = self._root + low, self._root + high
-        while low < high:
-            if low & 1:
-                self._touch.collect(low, out)
-                low += 1
-            if high & 1:
-                high -= 1
-                self._touch.collect(high, out)
-            low, high = low >> 1, high >> 1
+        self._query_tree(self._cover_low[piece], self._cover_high[piece], out)
+
+    def _query_tree(self, low: int, high: int, out: list[Keys]) -> None:
+        """The `touch` rows of the fewest nodes that tile the leaves `[low, high)`."""
+        bits = _ARITY_BITS
+        collect = self._touch.collect
+        for base in self._level_start:
+            # The children of whole parents are left to the next level.
+            inner_low = -(-low >> bits) << bits
+            inner_high = high >> bits << bits
+            if inner_low >= inner_high or base == self._level_start[-1]:
+                inner_low = inner_high = high
+            for node in range(low, inner_low):
+                collect(base + node, out)
+            for node in range(inner_high, high):
+                collect(base + node, out)
+            if inner_low == inner_high:
+                return
+            low, high = inner_low >> bits, inner_high >> bits
 
     def _query_leaf(self, piece: int, leaf: int, out: list[Keys]) -> None:
         self._cover.collect(leaf, out)
-        low, high = self._at[leaf], self._at[leaf + 1]
+        low, high = self._listed_at[leaf], self._filled[leaf]
+        if low == high:
+            return
         hits = self._listed_end[low:high] > self._start[piece]
         hits &= self._listed_start[low:high] < self._end[piece]
         keys = self._listed_key[low:high][hits]

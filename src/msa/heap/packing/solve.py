@@ -19,10 +19,10 @@ from msa.heap.packing.search.driver import (
 )
 from msa.heap.packing.sections import compute_sections
 
-#: Placements that the heuristics may make in all, beyond the first two orders.
+#: Placements that the heuristics may make in all, beyond the first order.
 _PLACEMENTS = 60_000
-#: Parts with more items are left to the heuristics.
-_SEARCHED_ITEMS = 4000
+#: A second order follows, whatever it costs, if the first is this much too high.
+_POOR = 1.02
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,11 +79,11 @@ def _fit_parts(
     """Search the parts that are over the capacity; True if it is refuted."""
     for part in np.flatnonzero(best.height > capacity).tolist():
         items = np.flatnonzero(parts.part == part)
-        if len(items) > _SEARCHED_ITEMS:
-            continue
         alone = instance.select(items)
         local = capacity - int(parts.shift[part])
         core = build_core(alone, local)
+        if not budget.affords(core):
+            continue
         found = search_capacity(core, local, budget, random)
         if found.refuted:
             return True
@@ -111,9 +111,6 @@ def _lower_parts(
         if height <= goal:
             break
         items = np.flatnonzero(parts.part == part)
-        if len(items) > _SEARCHED_ITEMS:
-            goal = max(goal, height)
-            continue
         shift = int(parts.shift[part])
         alone = instance.select(items)
         lowered = search_height(
@@ -195,7 +192,8 @@ def _run_heuristics(
     spent = 0
     chosen: list[Heuristic] = heuristics(features)
     for number, heuristic in enumerate(chosen):
-        if number > 1 and spent + len(rest) > _PLACEMENTS:
+        poor = number == 1 and int(best.height.max()) > _POOR * goal
+        if number and spent + len(rest) > _PLACEMENTS and not poor:
             break
         wanted = np.zeros(instance.items, dtype=bool)
         wanted[rest] = True

@@ -2,28 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
 
-from msa.heap.packing.search.branching import Branching, Weights, choose, placeable
+from msa.heap.packing.instance import Ints
+from msa.heap.packing.search.branching import Branching, choose, placeable
 from msa.heap.packing.search.core import Core
 from msa.heap.packing.search.inference import infer
 from msa.heap.packing.search.state import PLACED, State
 
+#: Entries (items times sections) of a part in which a node costs one unit of effort.
+_ENTRIES_PER_UNIT = 2500
+
+
+def node_cost(core: Core) -> int:
+    """The effort of visiting a node: 1, and more in large parts, as its time is."""
+    return 1 + len(core.entry_item) // _ENTRIES_PER_UNIT
+
 
 class Outcome(Enum):
-    """How a search ended."""
+    """How a search ended: `EXHAUSTED` is a search that skipped some branches."""
 
     SOLVED = "solved"
     REFUTED = "refuted"
+    EXHAUSTED = "exhausted"
     LIMIT = "limit"
 
 
 @dataclass(slots=True)
+class _Choice:
+    """A decision on the way to the current node.
+
+    Attributes:
+        later: the right branch while it is open, then None.
+        low, high: the sections of the root that the decided item lives in.
+        conflict: once the right branch is entered, why the left one failed: the
+            sections `[low, high)` in which the failures of its subtree arose.
+    """
+
+    later: State | None
+    low: int
+    high: int
+    conflict: tuple[int, int] = (0, 0)
+
+
+@dataclass(slots=True)
 class _Frame:
-    """A part under search: its current node and the open right branches.
+    """A part under search: its current node and the decisions that led to it.
 
     `parts` holds the independent parts that the current node fell into, still to be
     solved (the last is under search in the frame above).
@@ -31,7 +59,7 @@ class _Frame:
 
     core: Core
     state: State
-    alternatives: list[State]
+    choices: list[_Choice]
     parts: list[tuple[Core, State]] | None = None
 
 
@@ -42,19 +70,39 @@ class Dive:
     complete, so an exhausted search refutes the capacity. When no unplaced item
     crosses some time, the two sides are searched apart, tightest first.
 
+    A failure arises in a section, from items that live there. With `jumping`,
+    decisions about items that share no time with any of these are skipped on the way
+    back: undoing them could change the failure only over a chain of others. Without
+    this, a failure in one place is retried with all the choices made since in other
+    places. A search that skipped something refutes nothing.
+
     Attributes:
         offsets: per item of the root core, valid once solved.
-        nodes: decisions made.
+        nodes: decisions made. spent: effort of all nodes visited, see `node_cost`.
         weights: per section of the root, 1 + the failures that it caused.
+
+    With `start`, ids that are placed first where they can be, without alternatives,
+    the search is not complete either: it explores what follows these decisions.
     """
 
     __slots__ = (
         "_branching",
         "_capacity",
+        "_conflict",
+        "_deepest",
+        "_effort",
+        "_fewest",
         "_frames",
+        "_high",
+        "_jumping",
         "_limit",
+        "_low",
+        "_placed_at",
+        "_skipped",
+        "_start",
         "nodes",
         "offsets",
+        "spent",
         "weights",
     )
 
@@ -64,19 +112,30 @@ class Dive:
         capacity: int,
         *,
         limit: int,
+        effort: int,
         branching: Branching = "lowest",
-        weights: Weights | None = None,
+        jumping: bool = False,
+        start: Sequence[int] = (),
     ) -> None:
         self._capacity = capacity
         self._limit = limit
+        self._effort = effort
         self._branching = branching
-        self.weights = (
-            np.ones(int(core.section_ids.max(initial=0)) + 1)
-            if weights is None
-            else weights
-        )
-        self.offsets = np.zeros(int(core.ids.max(initial=0)) + 1, dtype=np.int64)
+        self._start = list(reversed(start))
+        self._jumping = jumping
+        self._skipped = bool(start)
+        self._conflict = (0, core.sections)
+        self._fewest = core.items
+        self._deepest: tuple[Ints, Ints] | None = None
+        ids = int(core.ids.max(initial=0)) + 1
+        self._low = np.zeros(ids, dtype=np.int64)
+        self._high = np.zeros(ids, dtype=np.int64)
+        self._low[core.ids], self._high[core.ids] = core.low, core.high
+        self._placed_at = np.full(ids, -1, dtype=np.int64)
+        self.weights = np.ones(int(core.section_ids.max(initial=0)) + 1)
+        self.offsets = np.zeros(ids, dtype=np.int64)
         self.nodes = 0
+        self.spent = 1
         lower = np.maximum(core.fixed, 0)
         state = State.enter(core, lower, np.zeros_like(lower), capacity)
         self._frames = [_Frame(core, state, [])]
@@ -86,21 +145,31 @@ class Dive:
         frames = self._frames
         if not self._infer(frames[0].core, frames[0].state):
             return Outcome.REFUTED
-        while self.nodes < self._limit:
+        while self.nodes < self._limit and self.spent < self._effort:
             if not self._step(frames[-1]):
                 if not self._backtrack():
-                    return Outcome.REFUTED
+                    return self._exhausted()
             elif frames[-1].state.left == 0:
                 outcome = self._close()
                 if outcome is not None:
                     return outcome
         return Outcome.LIMIT
 
+    def _exhausted(self) -> Outcome:
+        return Outcome.EXHAUSTED if self._skipped else Outcome.REFUTED
+
     def _infer(self, core: Core, state: State) -> bool:
+        self.spent += node_cost(core)
         failed = infer(core, state)
-        if failed >= 0:
-            self.weights[core.section_ids[failed]] += 1
-        return failed < 0
+        if failed < 0:
+            return True
+        self.weights[core.section_ids[failed]] += 1
+        if self._jumping:
+            members = core.entry_item[core.entries_of(failed, failed + 1)]
+            ids = core.ids[members[state.lower[members] < PLACED]]
+            low, high = self._low[ids].min(), self._high[ids].max()
+            self._conflict = (int(low), int(high))
+        return False
 
     def _step(self, frame: _Frame) -> bool:
         """Make one decision in the frame; False if it leads nowhere."""
@@ -109,17 +178,56 @@ class Dive:
         if not len(candidates):
             return False
         self.nodes += 1
-        item = choose(
-            core, state, candidates, self._branching, self._capacity, self.weights
-        )
-        if core.fixed[item] < 0:
-            frame.alternatives.append(_postponed(core, state, item))
+        item = self._next_of_start(core, candidates)
+        if item < 0:
+            item = choose(
+                core, state, candidates, self._branching, self._capacity, self.weights
+            )
+            if core.fixed[item] < 0:
+                later = _postponed(core, state, item)
+                number = core.ids[item]
+                low, high = int(self._low[number]), int(self._high[number])
+                frame.choices.append(_Choice(later, low, high))
         self.offsets[core.ids[item]] = state.place(core, item)
+        self._placed_at[core.ids[item]] = self.nodes
         if state.left == 0:
             return True
         if not self._infer(core, state):
             return False
+        self._note_depth()
         return self._split(frame)
+
+    def _next_of_start(self, core: Core, candidates: Ints) -> int:
+        """The first of the given decisions that is possible now, or -1."""
+        while self._start:
+            found = np.flatnonzero(core.ids[candidates] == self._start.pop())
+            if len(found):
+                return int(candidates[found[0]])
+        return -1
+
+    def _note_depth(self) -> None:
+        """Remember the decisions if fewer items are left than ever before."""
+        frames = self._frames
+        left = frames[-1].state.left
+        for frame in frames:
+            for part, _ in frame.parts or ():
+                left += part.items
+        if left >= self._fewest:
+            return
+        self._fewest = left
+        top = frames[-1]
+        unplaced = [top.core.ids[top.state.lower < PLACED]]
+        unplaced += [part.ids for frame in frames for part, _ in frame.parts or ()]
+        self._deepest = (self._placed_at.copy(), np.concatenate(unplaced))
+
+    def deepest(self) -> tuple[int, list[int]]:
+        """The fewest items that were left, and the ids placed then, in order."""
+        if self._deepest is None:
+            return self._fewest, []
+        placed_at = self._deepest[0].copy()
+        placed_at[self._deepest[1]] = -1
+        order = np.argsort(placed_at, kind="stable")
+        return self._fewest, order[placed_at[order] >= 0].tolist()
 
     def _split(self, frame: _Frame) -> bool:
         """Open a frame if the rest fell into parts, or shrank to a half."""
@@ -167,20 +275,33 @@ class Dive:
             if frames[-1].parts:
                 if self._open_part(frames[-1]) or self._backtrack():
                     return None
-                return Outcome.REFUTED
+                return self._exhausted()
             frames.pop()
         return Outcome.SOLVED
 
     def _backtrack(self) -> bool:
-        """Go to the latest open right branch that does not fail; False if none."""
+        """Go to the latest open right branch that may help; False if none does."""
         frames = self._frames
         while frames:
             frame = frames[-1]
             frame.parts = None
-            while frame.alternatives:
-                frame.state = frame.alternatives.pop()
-                if self._infer(frame.core, frame.state):
-                    return True
+            while frame.choices:
+                choice = frame.choices[-1]
+                low, high = self._conflict
+                if self._jumping and (choice.low >= high or choice.high <= low):
+                    frame.choices.pop()
+                    self._skipped |= choice.later is not None
+                elif choice.later is None:
+                    frame.choices.pop()
+                    self._conflict = (
+                        min(low, choice.conflict[0]),
+                        max(high, choice.conflict[1]),
+                    )
+                else:
+                    frame.state, choice.later = choice.later, None
+                    choice.conflict = self._conflict
+                    if self._infer(frame.core, frame.state):
+                        return True
             frames.pop()
         return False
 

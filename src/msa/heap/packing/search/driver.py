@@ -8,26 +8,32 @@ import numpy as np
 
 from msa.heap.packing.instance import Instance, Ints
 from msa.heap.packing.search.core import Core
-from msa.heap.packing.search.dive import Dive, Outcome
-from msa.heap.packing.search.ranks import tries
+from msa.heap.packing.search.dive import Dive, Outcome, node_cost
+from msa.heap.packing.search.ranks import FIXED_TRIES, tries
 from msa.heap.packing.sections import compute_sections
 
 #: A dive may make this many decisions per item, and at least the second number.
 _DECISIONS_PER_ITEM = 3
 _DECISIONS = 400
-#: Entries (items times sections) of a part whose nodes cost one unit of effort.
-_ENTRIES_PER_UNIT = 4000
+#: Cores of at most this many items are first searched without skipping branches.
+_SMALL = 24
+#: Paths kept to start from, how often a dive starts afresh nevertheless, and the
+#: share of a path that is kept. Measured on perturbed instances: starting from paths
+#: solves about a tenth more of them in equal time.
+_POOL = 12
+_FRESH = 0.1
+_KEPT = (0.2, 0.95)
 
 
 @dataclass(slots=True)
 class Budget:
-    """Effort left; a node costs one unit, more in large parts."""
+    """Effort left; see `node_cost` for what a node takes."""
 
     left: int
 
-    def spend(self, nodes: int, core: Core) -> None:
-        """Take what `nodes` nodes of `core` cost."""
-        self.left -= nodes * (1 + len(core.entry_item) // _ENTRIES_PER_UNIT)
+    def affords(self, core: Core) -> bool:
+        """Whether it is worth to start: it pays for two straight dives."""
+        return self.left >= 2 * core.items * node_cost(core)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,7 +74,10 @@ def build_core(instance: Instance, capacity: int) -> Core:
 def search_capacity(
     core: Core, capacity: int, budget: Budget, random: np.random.Generator
 ) -> Found:
-    """Dives with fresh ranks until one packs the core, or the budget is spent.
+    """Dives until one packs the core, or the budget is spent.
+
+    The first dives follow fixed ranks. Later ones have random ranks, and most of them
+    start with the first decisions of an earlier dive that came far.
 
     Args:
         core: built for this capacity.
@@ -79,18 +88,61 @@ def search_capacity(
     if not core.items:
         return Found(np.zeros(0, dtype=np.int64))
     limit = max(_DECISIONS_PER_ITEM * core.items, _DECISIONS)
-    for rank, branching in tries(core, random):
+    pool = _Pool(random)
+    complete = core.items <= _SMALL
+    for number, (rank, branching) in enumerate(tries(core, random)):
         if budget.left <= 0:
             break
         core.rank = rank
-        dive = Dive(core, capacity, limit=limit, branching=branching)
+        start = pool.start() if number >= FIXED_TRIES else []
+        dive = Dive(
+            core,
+            capacity,
+            limit=limit // 2 if start else limit,
+            effort=budget.left,
+            branching=branching,
+            jumping=not complete,
+            start=[] if complete else start,
+        )
         outcome = dive.run()
-        budget.spend(dive.nodes + 1, core)
+        budget.left -= dive.spent
         if outcome is Outcome.SOLVED:
             return Found(dive.offsets)
         if outcome is Outcome.REFUTED:
             return Found(None, refuted=True)
+        # Where nothing is left to try but what was skipped, skip nothing.
+        complete = outcome is Outcome.EXHAUSTED and not start
+        pool.add(*dive.deepest())
     return Found(None)
+
+
+class _Pool:
+    """The decisions of the dives that came furthest."""
+
+    __slots__ = ("_paths", "_random")
+
+    def __init__(self, random: np.random.Generator) -> None:
+        self._random = random
+        self._paths: list[tuple[int, list[int]]] = []
+
+    def add(self, left: int, path: list[int]) -> None:
+        """Keep the decisions of a dive if few items were left."""
+        if path:
+            self._paths.append((left, path))
+            self._paths.sort(key=lambda entry: entry[0])
+            del self._paths[_POOL:]
+
+    def start(self) -> list[int]:
+        """The first part of one of the paths, the better ones more often.
+
+        Sometimes nothing: the search must not settle on what it has.
+        """
+        random = self._random
+        if not self._paths or random.random() < _FRESH:
+            return []
+        index = min(int(random.exponential(2.0)), len(self._paths) - 1)
+        path = self._paths[index][1]
+        return path[: int(len(path) * random.uniform(*_KEPT))]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,6 +185,8 @@ def search_height(
             capacity = low if first else (low + height) // 2
             share = Budget(max(budget.left // (2 if first else 3), _DECISIONS))
             core = build_core(instance, capacity)
+            if not budget.affords(core):
+                return Lowered(best, height, min(floor, height))
             spent = share.left
             found = search_capacity(core, capacity, share, random)
             budget.left -= spent - share.left

@@ -94,6 +94,10 @@ def random_rank(of: ItemFeatures, random: np.random.Generator) -> Ints:
     return _as_rank(np.argsort(-score, kind="stable"))
 
 
+#: The tries with fixed ranks, before the random ones.
+FIXED_TRIES = 10
+
+
 def tries(core: Core, random: np.random.Generator) -> Iterator[tuple[Ints, Branching]]:
     """Ranks and branchings, without end: the fixed ones first, then random."""
     features = item_features(core)
