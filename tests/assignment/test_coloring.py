@@ -169,3 +169,26 @@ def test_pinned_values_that_do_not_fit_a5_22() -> None:
     values = [replace(v, pinned=v.id in (a, b)) for v in problem.values]
     with pytest.raises(CapacityError, match="must be in alternate memory"):
         run_greedy(replace(problem, values=values), IC)
+
+
+def test_scalars_that_ask_for_alternate_memory() -> None:
+    sketch = Sketch()
+    p = sketch.parameter("p", 4)
+    s = sketch.op("s", (p,), 4)
+    t = sketch.op("t", (s,), 4)
+    sketch.op("u", (t, s), 4)
+    problem = sketch.problem()
+    values = [
+        replace(v, placeable=False, is_scalar=True, pinned=v.id == s)
+        for v in problem.values
+    ]
+    problem = replace(problem, values=values)
+    result = run_greedy(problem, IC)
+    (made,) = result.allocations.in_alternate()
+    assert (made.value, made.start, made.end) == (s, s, problem.end - 1)
+    assert made.chunk is not None
+    assert made.chunk.size == 4
+    assert spaces(problem, result) == {"t:0{}": ALTERNATE, "u:1{}": ALTERNATE}
+    tiny = replace(problem, machine=replace(SMALL, capacity=3))
+    with pytest.raises(CapacityError, match="scalar s"):
+        run_greedy(tiny, IC)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from msa.assignment.ledgers.edges import Edges
 from msa.assignment.ledgers.free_space import FreeSpace
 from msa.assignment.ledgers.lane import CopyLane
 from msa.assignment.ledgers.ordering import CopyOrdering
@@ -235,3 +236,12 @@ def test_rollback_to_a_mark() -> None:
     transaction.commit()
     transaction.rollback()
     assert log == [3, 2]
+
+
+@given(st.lists(st.integers(-1, 40), max_size=20), st.integers(-1, 40))
+def test_edges_agree_with_a_set(steps, query) -> None:
+    edges = Edges(41)
+    for step in steps:
+        edges.add(step)
+    assert (query in edges) is (query in steps)
+    assert edges.below(query) == max((s for s in steps if s < query), default=None)

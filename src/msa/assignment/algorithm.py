@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from msa.assignment.allocation import AllocationSequence
+from msa.assignment.blocks import allocate_blocks
 from msa.assignment.coloring import process_colors
 from msa.assignment.conditionals import require_conditional_outputs
 from msa.assignment.conversions import ConversionResult
@@ -16,6 +17,7 @@ from msa.assignment.cross_program import (
     CrossProgramPrefetch,
     allocate_cross_program_prefetches,
 )
+from msa.assignment.dumps import dump
 from msa.assignment.finalize import finalize, mark_finalized, uncommit
 from msa.assignment.inefficient import (
     Site,
@@ -38,6 +40,7 @@ from msa.assignment.outcomes import (
 )
 from msa.assignment.problem import Problem
 from msa.assignment.required import add_permanent_requirements
+from msa.assignment.scalars import pin_scalars
 from msa.assignment.scoped import (
     allocate_scoped,
     extend_scoped_alternate_memory_allocations,
@@ -80,6 +83,8 @@ class AllocationResult:
         decisions: per use; attempts that were taken back included.
         buffer_decisions: buffers that were not considered, and why.
         statistics: counts.
+        reserved_values: values that the program's caller keeps in alternate memory;
+            all their places have its colour.
     """
 
     allocations: AllocationSequence
@@ -88,27 +93,39 @@ class AllocationResult:
     decisions: tuple[Decision, ...] = field(default=(), repr=False)
     buffer_decisions: tuple[BufferDecision, ...] = field(default=(), repr=False)
     statistics: Statistics = field(default_factory=Statistics)
+    reserved_values: tuple[int, ...] = ()
 
 
 class MsaAlgorithm:
     """One run over one problem."""
 
-    __slots__ = ("_proposals", "_region_uses", "_uncommitted", "state")
+    __slots__ = ("_proposals", "_region_uses", "_reserved", "_uncommitted", "state")
 
     def __init__(self, problem: Problem, options: Options) -> None:
         self.state = State(problem, options)
         self._region_uses = RegionUses(problem)
         self._proposals = 0
         self._uncommitted = 0
+        self._reserved: set[int] = set()
 
     def finish(self) -> AllocationResult:
         """Decide everything."""
         state = self.state
+        allocate_blocks(state)
         allocate_scoped(state)
         state.coloring = process_colors(state)
         order = sorted_intervals(state)
         fetched = allocate_cross_program_prefetches(state)
-        add_permanent_requirements(state.problem, state.required)
+        add_permanent_requirements(
+            state.problem, state.required, calls=not state.options.faithful
+        )
+        if state.options.memory_bound_loop_optimizer_options.enabled:
+            from msa.assignment.loop_optimizer import optimize_loops
+
+            state.loop_decisions = optimize_loops(state)
+            state.transaction.rollback()
+        self._reserve_for_caller()
+        pin_scalars(state)
         for interval in order:
             if not state.finalized[interval.value]:
                 self._place(interval)
@@ -123,7 +140,26 @@ class MsaAlgorithm:
         allocate_windows(state)
         if state.options.expanded_scoped_alternate_memory_mode == "ENABLED":
             extend_scoped_alternate_memory_allocations(state)
+        dump(state)
         return self._result(fetched)
+
+    def _reserve_for_caller(self) -> None:
+        """Leave out what the program's caller keeps in alternate memory."""
+        state = self.state
+        values = state.problem.values
+        buffers = {
+            value.buffer
+            for value in values
+            if value.reserved and value.id not in state.cross_program_values
+        }
+        self._reserved.update(buffers)
+        state.reserved += sum(
+            interval.size
+            for interval in state.intervals
+            if interval is not None
+            and interval.need_allocation
+            and values[interval.value].buffer in buffers
+        )
 
     def _place(self, interval: MsaBufferInterval) -> None:
         """Try to place the interval and everything that shares its storage."""
@@ -219,6 +255,8 @@ class MsaAlgorithm:
             return False
         if not is_placeable(state, interval):
             reason = Skip.NOT_PLACEABLE
+        elif state.problem.values[interval.value].buffer in self._reserved:
+            reason = Skip.RESERVED_BY_USER
         elif interval.value in state.cross_program_values:
             reason = Skip.CROSS_PROGRAM
         elif interval.size > state.available and not state.conversions.feeds_slice(
@@ -240,6 +278,9 @@ class MsaAlgorithm:
             cross_program_prefetches=tuple(fetched),
             decisions=tuple(state.decisions),
             buffer_decisions=tuple(state.buffer_decisions),
+            reserved_values=tuple(
+                v.id for v in state.problem.values if v.buffer in self._reserved
+            ),
             statistics=Statistics(
                 proposals=self._proposals,
                 uncommitted=self._uncommitted,

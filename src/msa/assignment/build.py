@@ -126,6 +126,7 @@ class _Builder:
             result_elements=elements,
             copy_factors=self._copy_factors(steps, time),
             sync_moves=sync_moves(steps, time, self.options),
+            views=self._views(steps),
             keys=steps,
         )
 
@@ -178,6 +179,16 @@ class _Builder:
             for step, x in enumerate(steps)
         )
         return {step: size for step, size in sizes if size > 0}
+
+    def _views(self, steps: Sequence[Instruction]) -> frozenset[int]:
+        color = self.options.dus_view_color
+        if color is None:
+            return frozenset()
+        return frozenset(
+            step
+            for step, x in enumerate(steps)
+            if x.shape.is_array and x.shape.memory_space == color
+        )
 
     def _copy_factors(
         self, steps: Sequence[Instruction], time: list[int]

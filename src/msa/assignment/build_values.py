@@ -88,8 +88,10 @@ def _build(facts: ValueFacts, value: Any, number: int, buffer: int, live: Any) -
         placeable=_is_placeable(value, positions, options),
         definable=_is_definable(facts, value),
         is_tuple=shape.is_tuple,
+        is_scalar=is_array and shape.is_effective_scalar,
         is_constant=defining.opcode == "constant",
         live_out=value.live_out,
+        reserved=is_array and _is_reserved(facts, value, positions),
         pinned=is_array and shape.memory_space == options.alternate_memory_space,
         banned_uses=_numbers_not(options.is_use_allowed_in_alternate_mem_fn, uses),
         banned_positions=_numbers_not(
@@ -118,6 +120,24 @@ def _is_placeable(value: Any, positions: list[Any], options: Options) -> bool:
         if instruction.shape.subshape(position.index).memory_space not in spaces:
             return False
     return True
+
+
+def _is_reserved(facts: ValueFacts, value: Any, positions: list[Any]) -> bool:
+    """Whether the caller hands it over, or wants it, in alternate memory."""
+    entry = facts.module.entry
+    color = facts.options.alternate_memory_space
+    defining: Instruction = value.instruction
+    if (
+        defining.opcode == "parameter"
+        and defining.computation is entry
+        and value.shape.memory_space == color
+    ):
+        return True
+    return any(
+        p.instruction is entry.root
+        and p.instruction.shape.subshape(p.index).memory_space == color
+        for p in positions
+    )
 
 
 def _is_definable(facts: ValueFacts, value: Any) -> bool:

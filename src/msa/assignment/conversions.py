@@ -261,6 +261,12 @@ def require_copy(
     for successor in move.control_successors:
         latest = min(latest, successor)
     request.required_copy_latest = latest
+    # The copy may run on after the instruction that it replaces, but not after
+    # something else is written into the source's storage.
+    for member in problem.buffers[request.source.value.buffer]:
+        written = problem.values[member].position.step
+        if written > step:
+            request.latest_prefetch = min(request.latest_prefetch, written)
     request.earliest_prefetch = max(
         (o for o in problem.operands[step] if o >= 0), default=None
     )

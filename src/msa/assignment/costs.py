@@ -133,14 +133,19 @@ class CostModel:
         """Seconds that a step saves when `read` bytes of it are in fast memory."""
         return float(self.elapsed[step]) - self.elapsed_reading(step, read)
 
+    def elapsed_with(self, step: int, read: float, written: float) -> float:
+        """Seconds of a step with so many bytes of it in fast memory."""
+        slow = (float(self.total_bytes[step]) - read - written) / self._default
+        fast = read / self._alternate_read + written / self._alternate_write
+        return max(float(self.compute[step]), slow + fast)
+
     def idle_seconds(self, step: int, read: float, written: float) -> float:
         """Seconds that a step leaves the default memory alone.
 
         `read` and `written` bytes of it are in fast memory.
         """
         slow = (float(self.total_bytes[step]) - read - written) / self._default
-        fast = read / self._alternate_read + written / self._alternate_write
-        return max(max(float(self.compute[step]), slow + fast) - slow, 0.0)
+        return max(self.elapsed_with(step, read, written) - slow, 0.0)
 
     # -- benefits --------------------------------------------------------------
 

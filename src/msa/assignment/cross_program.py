@@ -117,7 +117,7 @@ def _try(
     if offset is None or offset + size > state.available:
         return
     last_use = max(
-        use.step
+        state.times.extended(use)
         for use in (
             *candidate.uses,
             *(

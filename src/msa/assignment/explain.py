@@ -127,8 +127,10 @@ def why_not(plan: Assignment, name: str) -> str:
     parts = []
     for value in find_values(plan, name):
         text = plan.problem.describe(value.position)
-        slow = [d for d in _decisions(plan, value) if not d.fast]
-        lines = [_why(decision) for decision in slow]
+        lines = []
+        if not value.is_tuple:
+            slow = [d for d in _decisions(plan, value) if not d.fast]
+            lines = [_why(decision) for decision in slow]
         if not lines:
             lines = [_without_decision(plan, value)]
         parts.append("\n  ".join([f"{text}, {format_bytes(value.size)}:", *lines]))

@@ -32,6 +32,7 @@ from msa.assignment.loops import (
     loop_requires_default,
 )
 from msa.assignment.outcomes import (
+    OUTCOMES,
     REQUIRES_UNCOMMIT,
     SUCCESS,
     Decision,
@@ -40,6 +41,7 @@ from msa.assignment.outcomes import (
 )
 from msa.assignment.request import AllocationRequest
 from msa.assignment.required import RequiredBy
+from msa.assignment.segments.chunks import live_allocation
 from msa.assignment.segments.segment import (
     aliased_requirement,
     allocate_segment,
@@ -140,8 +142,36 @@ class JointAllocation:
         else:
             if conversions.candidates:
                 result |= conversions.close()
+            if self.state.options.faithful and self._breaks_a_call():
+                result |= REQUIRES_UNCOMMIT
         self.state.decisions += self._decisions
         return result
+
+    def _breaks_a_call(self) -> bool:
+        """Whether the result of a call is in alternate memory on either side.
+
+        XLA does not link the two sides (it plans programs without calls); where it
+        would let them differ, the proposal is dropped. Plans that are not faithful
+        require default memory from the start.
+        """
+        problem = self.state.problem
+        results = [
+            item
+            for item in self._values
+            if problem.opcodes[item.position.step] == "call"
+        ]
+        for item in results:
+            if item.sequence and item.sequence[0].is_alternate:
+                return True
+            for number in problem.called.get(item.position.step, ()):
+                root = problem.regions[number].root
+                for inner in self._values:
+                    if inner.region != number or inner.value is not item.value:
+                        continue
+                    live = live_allocation(inner.sequence, root)
+                    if live is not None and live.is_alternate:
+                        return True
+        return False
 
     def _contexts(
         self, item: AllocationValue
@@ -273,7 +303,7 @@ class JointAllocation:
             require_copy(
                 request, candidate, state.conversions, state.problem, state.times
             )
-        if use.number in target.value.banned_uses or (
+        if self._is_banned(target, use) or (
             called
             and (
                 loop_requires_default(state, use)
@@ -292,9 +322,38 @@ class JointAllocation:
             assert previous is not None
             request.allow_no_copy = False
             request.earliest_prefetch = previous.use.step
+        if state.loop_decisions and not pinned:
+            self._follow_loop(request)
         if state.overrides:
-            request.preferred_prefetch = state.overrides.preferred(request)
+            preferred = state.overrides.preferred(request)
+            if preferred is not None:
+                request.preferred_prefetch = preferred
         return request
+
+    def _is_banned(self, target: AllocationValue, use: SegmentUse) -> bool:
+        """Whether the use may not read alternate memory in any case."""
+        if use.number in target.value.banned_uses:
+            return True
+        state = self.state
+        return (
+            state.options.view_source_default_memory_only
+            and use.use.operand == 0
+            and use.use.step in state.problem.views
+        )
+
+    def _follow_loop(self, request: AllocationRequest) -> None:
+        """What the loop optimizer decided for the use, as preferences."""
+        use = request.use.use
+        decision = self.state.loop_decisions.get(use)
+        if decision is None:
+            return
+        start = decision.preferred_start(use.step)
+        if start is not None:
+            request.preferred_prefetch = start
+        elif decision.allocation.is_alternate:
+            request.prefer_no_copy = True
+        else:
+            request.allow_prefetch = request.allow_no_copy = False
 
     def _require_default(
         self, item: AllocationValue, use: SegmentUse, end: int
@@ -332,7 +391,7 @@ class JointAllocation:
                 request.start,
                 request.end,
                 served,
-                Outcome(outcome),
+                OUTCOMES[outcome],
                 self.state.required.is_default(request.target.value.id, request.end),
                 self.state.picker.retry_number,
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, IntFlag
-from typing import Final
+from typing import Final, NamedTuple
 
 from msa.assignment.allocation import Use
 
@@ -43,6 +43,10 @@ CONFLICTING_PREFERRED_OFFSETS: Final = 256
 SYNC_DATA_MOVE_REPLACEMENT: Final = 512
 
 
+#: All combinations by number; making one takes longer than the segment's look-up.
+OUTCOMES: Final = tuple(Outcome(number) for number in range(1024))
+
+
 class Served(Enum):
     """How a use came to its value."""
 
@@ -63,8 +67,7 @@ class Skip(Enum):
     RESERVED_BY_USER = "its place was fixed by the program"
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """What was decided for one use.
 
     Attributes:

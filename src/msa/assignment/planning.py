@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,7 +20,9 @@ from msa.assignment.lowering.simplify import dead_instructions
 from msa.assignment.options import Options
 from msa.assignment.plan_estimate import Estimate
 from msa.assignment.problem import Problem
-from msa.errors import OptionsError, TargetError
+from msa.assignment.refine import first_half, may_refine, refine
+from msa.assignment.required_set import check_required, explain_capacity
+from msa.errors import CapacityError, OptionsError, TargetError
 from msa.hlo.module import Module
 from msa.target import Target
 
@@ -27,6 +30,7 @@ Progress = Callable[[str, int, int], None]
 """Called with a phase, the phases done and the number of phases."""
 
 _PHASES = ("analysing", "deciding", "lowering", "simulating")
+_NO_SLOWER = 1.0 + 1e-12
 
 
 def assign(
@@ -104,16 +108,38 @@ class _Planner:
         problem = build_problem(
             kept.module, self._target, self._options, analyses=kept.analyses
         )
+        check_required(problem, self._options)
         before = self._simulate(kept.analyses, kept.trip_counts)
         self._begin(1)
-        result = self._decide(problem)
+        try:
+            result = self._decide(problem)
+        except CapacityError as error:
+            raise explain_capacity(error, problem, self._options) from error
+        result = refine(problem, result, self._options, before.elapsed_seconds)
         self._begin(2)
-        lowered = lower(kept.module, problem.keys, result.allocations, self._options)
+        lowered = self._lower(kept, problem, result)
         self._begin(3)
-        return self._judged(kept, problem, before, result, lowered)
+        after = self._simulate(lowered.analyses)
+        # The estimator may differ from the simulation in rare shapes of control flow;
+        # what counts is the latter.
+        while after.elapsed_seconds > before.elapsed_seconds * _NO_SLOWER:
+            fewer = first_half(problem, result.allocations)
+            if len(fewer) == len(result.allocations) or not may_refine(
+                problem, self._options
+            ):
+                break
+            result = dataclasses.replace(result, allocations=fewer)
+            lowered = self._lower(kept, problem, result)
+            after = self._simulate(lowered.analyses)
+        return self._judged(kept, problem, before, result, lowered, after)
+
+    def _lower(
+        self, kept: KeptAnalyses, problem: Problem, result: AllocationResult
+    ) -> Lowered:
+        return lower(kept.module, problem.keys, result.allocations, self._options)
 
     def _decide(self, problem: Problem) -> AllocationResult:
-        if self._options.strategy == "greedy":
+        if self._options.strategy == "greedy" or problem.machine.capacity <= 0:
             return run_greedy(problem, self._options)
         from msa.assignment.search import run_search
 
@@ -126,8 +152,8 @@ class _Planner:
         before: Simulation,
         result: AllocationResult,
         lowered: Lowered,
+        after: Simulation,
     ) -> Assignment:
-        after = self._simulate(lowered.analyses)
         bound = lower_bound_seconds(
             problem, before.trip_counts, dead=_dead_steps(problem)
         )

@@ -84,8 +84,9 @@ class Value:
         placeable: may be in alternate memory at all (an array, not a scalar, no
             foreign memory space).
         definable: may be defined there (entry parameters usually may not).
-        is_tuple, is_constant, live_out: what their names say.
+        is_tuple, is_scalar, is_constant, live_out: what their names say.
         pinned: its shape asks for alternate memory from the start.
+        reserved: the program's caller keeps it in alternate memory.
         banned_uses: numbers of uses that must read from default memory.
         banned_positions: numbers of positions that must be in default memory.
         contiguous_positions: numbers of positions that must stay in one memory, in one
@@ -104,9 +105,11 @@ class Value:
     placeable: bool = True
     definable: bool = True
     is_tuple: bool = False
+    is_scalar: bool = False
     is_constant: bool = False
     live_out: bool = False
     pinned: bool = False
+    reserved: bool = False
     banned_uses: frozenset[int] = frozenset()
     banned_positions: frozenset[int] = frozenset()
     contiguous_positions: frozenset[int] = frozenset()
@@ -170,6 +173,7 @@ class Problem:
         result_elements: step → elements of its result, for readers of such inputs.
         copy_factors: step → how much copy bandwidth is left from there to another step.
         sync_moves: step → what a copy or slice there moves, if it can be replaced.
+        views: steps whose result is a view of operand 0's storage.
         keys: per step, opaque.
     """
 
@@ -190,6 +194,7 @@ class Problem:
     result_elements: Mapping[int, int] = field(default_factory=dict)
     copy_factors: Mapping[int, tuple[float, int]] = field(default_factory=dict)
     sync_moves: Mapping[int, SyncMove] = field(default_factory=dict)
+    views: frozenset[int] = frozenset()
     keys: Sequence[Any] = field(default=(), compare=False, repr=False)
 
     @property
@@ -252,8 +257,21 @@ class Problem:
         return lambda: self.names[step] if key is None else str(key)
 
     def fingerprint_of(self, step: int) -> str:
-        """Text that is equal for instructions that compute the same."""
-        return f"{self.opcodes[step]}|{self.total_bytes[step]}"
+        """Text that is equal for instructions that do the same to equal shapes.
+
+        Names, attributes and memory spaces do not matter. Without keys to ask,
+        sizes stand for shapes.
+        """
+        key = self.keys[step] if self.keys else None
+        if key is not None:
+            shapes = [key.shape, *(operand.shape for operand in key.operands)]
+            text = "|".join(shape.to_text(with_layout=False) for shape in shapes)
+        else:
+            steps = [step, *self.operands[step]]
+            values = [self.value_at.get(Position(s)) for s in steps]
+            sizes = [-1 if v is None else self.values[v].size for v in values]
+            text = "|".join(map(str, sizes))
+        return f"{self.opcodes[step]}|{text}"
 
     def describe(self, position: Position) -> str:
         """`name{index}`, as plans write positions."""

@@ -44,6 +44,7 @@ def problem_to_dict(problem: Problem) -> dict[str, Any]:
             [s, m.kind, m.source_operand, list(m.control_successors)]
             for s, m in problem.sync_moves.items()
         ],
+        "views": sorted(problem.views),
         "cross_program": [
             {
                 "value": c.value,
@@ -117,6 +118,7 @@ def _read(data: Mapping[str, Any]) -> Problem:
             int(s): SyncMove(kind, int(o), tuple(after))
             for s, kind, o, after in data["sync_moves"]
         },
+        views=frozenset(data["views"]),
         cross_program=[
             CrossProgramCandidate(
                 c["value"],

@@ -27,6 +27,7 @@ class RequiredBy(Enum):
     BRANCH_OUTPUT = "conditional computation output"
     POSITION_NOT_ALLOWED = "position not allowed"
     PROGRAM_OUTPUT = "program output"
+    CALL_RESULT = "result of a call"
     CONSTANT = "constant"
     PROGRAM_INPUT = "program input"
     BLOCK_PREFETCH_SOURCE = "block prefetch source"
@@ -103,12 +104,17 @@ class RequiredAssignments:
         self.add(value, step, Required(MemorySpace.DEFAULT, None, by), pending=pending)
 
 
-def add_permanent_requirements(problem: Problem, required: RequiredAssignments) -> None:
-    """Inputs, outputs and constants are where the program's caller expects them."""
+def add_permanent_requirements(
+    problem: Problem, required: RequiredAssignments, *, calls: bool
+) -> None:
+    """Inputs, outputs and constants are where the program's caller expects them.
+
+    With `calls`, so are the results of calls.
+    """
     entry = problem.regions[0]
     parameters = set(entry.parameters)
     for value in problem.values:
-        for position in value.positions:
+        for position in () if value.reserved else value.positions:
             step = position.step
             if step in parameters:
                 _require_buffer(
@@ -118,6 +124,8 @@ def add_permanent_requirements(problem: Problem, required: RequiredAssignments) 
                 _require_buffer(
                     problem, required, value.buffer, step, RequiredBy.PROGRAM_OUTPUT
                 )
+            if calls and problem.opcodes[step] == "call":
+                _require_call_result(problem, required, value.id, step)
         if value.is_constant and not value.is_tuple:
             _require_buffer(
                 problem,
@@ -127,13 +135,27 @@ def add_permanent_requirements(problem: Problem, required: RequiredAssignments) 
                 RequiredBy.CONSTANT,
             )
     for value in problem.values:
-        if not value.definable:
+        if not value.definable and not value.reserved:
             required.require_default(
                 value.id,
                 value.position.step,
                 RequiredBy.POSITION_NOT_ALLOWED,
                 pending=False,
             )
+
+
+def _require_call_result(
+    problem: Problem, required: RequiredAssignments, value: int, call: int
+) -> None:
+    """What a call returns is in default memory, when it is made and afterwards.
+
+    The value is the same inside and outside, but nothing reads it in between that
+    could hand its place on.
+    """
+    required.require_default(value, call, RequiredBy.CALL_RESULT, pending=False)
+    for number in problem.called.get(call, ()):
+        root = problem.regions[number].root
+        required.require_default(value, root, RequiredBy.CALL_RESULT, pending=False)
 
 
 def _require_buffer(

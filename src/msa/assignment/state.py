@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sortedcontainers import SortedSet
-
 from msa.assignment.allocation import (
     AliasedOffset,
     Allocation,
@@ -18,6 +16,7 @@ from msa.assignment.allocation import (
 from msa.assignment.conversions import Conversions
 from msa.assignment.costs import CostModel
 from msa.assignment.intervals import MsaBufferInterval, create_buffer_intervals
+from msa.assignment.ledgers.edges import Edges
 from msa.assignment.ledgers.free_space import FreeSpace
 from msa.assignment.ledgers.idle import IdleBandwidth
 from msa.assignment.ledgers.lane import CopyLane
@@ -39,6 +38,7 @@ from msa.heap.chunk import Chunk
 
 if TYPE_CHECKING:
     from msa.assignment.coloring import Coloring
+    from msa.assignment.loop_optimizer import LoopDecision
 
 #: Seconds that a copy is taken to need when there is no cost analysis.
 NOMINAL_COPY_SECONDS = 0.1
@@ -67,6 +67,7 @@ class State:
         coloring: what the user wants where, or None.
         conversions: synchronous copies and slices that may be replaced.
         repacking: blocks of what is placed, if repacking is on.
+        loop_decisions: what the loop optimizer wants for uses.
         overrides: of preferred prefetch starts.
         reserved: bytes of alternate memory that the program fixed itself.
         cross_program_values: values that are fetched before the program starts.
@@ -90,6 +91,7 @@ class State:
         "finalized",
         "idle",
         "intervals",
+        "loop_decisions",
         "options",
         "ordering",
         "overrides",
@@ -117,6 +119,8 @@ class State:
         )
         self.picker = _make_picker(options, self.costs, self.capacity)
         self.times = UseTimes(problem)
+        if problem.views and not options.view_source_default_memory_only:
+            self.times.extend_through_views()
         self.intervals: list[MsaBufferInterval | None] = create_buffer_intervals(
             problem
         )
@@ -138,7 +142,7 @@ class State:
         self.allocations = AllocationSequence()
         self.decisions: list[Decision] = []
         self.buffer_decisions: list[BufferDecision] = []
-        self.edges: SortedSet = SortedSet()
+        self.edges = Edges(problem.end + 2)
         self.default_uses: dict[Use, None] = {}
         self.alternate_operands: dict[int, set[tuple[int, Index]]] = {}
         self.alternate_outputs: dict[int, set[Index]] = {}
@@ -151,6 +155,7 @@ class State:
             if options.max_repacks > 0 or options.repack_after_every_allocation
             else None
         )
+        self.loop_decisions: dict[Use, LoopDecision] = {}
         self.overrides = PreferredPrefetchOverrides(
             problem, options.preferred_prefetch_overrides
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msa.assignment.allocation import Use
+from msa.assignment.allocation import Position, Use
 from msa.assignment.problem import Problem
 from msa.errors import PlanError
 
@@ -17,12 +17,13 @@ class UseTimes:
     the first branch is entered; both are scheduled after the regions that they run.
     """
 
-    __slots__ = ("_corrected", "_latest_prefetch", "problem")
+    __slots__ = ("_corrected", "_latest_prefetch", "_view_ends", "problem")
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self._corrected: dict[int, int] = {}
         self._latest_prefetch: dict[int, int] = {}
+        self._view_ends: dict[int, int] = {}
         for step, called in problem.called.items():
             opcode = problem.opcodes[step]
             if opcode not in CONTROL_FLOW:
@@ -49,6 +50,24 @@ class UseTimes:
         """The step before which a prefetch for the instruction has to land."""
         return min(step, self._latest_prefetch.get(step, step))
 
+    def extend_through_views(self) -> None:
+        """Let reads by views last until the views themselves are last read.
+
+        A view names storage of its operand 0 without copying it. Linear: views are
+        visited from the last to the first.
+        """
+        problem = self.problem
+        for step in sorted(problem.views, reverse=True):
+            end = step
+            value = problem.value_at.get(Position(step))
+            for use in () if value is None else problem.values[value].uses:
+                end = max(end, use.step)
+                if use.operand == 0:
+                    end = max(end, self._view_ends.get(use.step, 0))
+            self._view_ends[step] = end
+
     def extended(self, use: Use) -> int:
         """The last step at which storage read by the use is looked at."""
+        if use.operand == 0 and self._view_ends:
+            return self._view_ends.get(use.step, use.step)
         return use.step

@@ -8,18 +8,17 @@ as decisions are made.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from msa.assignment.costs import CostModel
 
-_BLOCK = 256
+_BLOCK = 128
 
 
 class IdleBandwidth:
     """Idle seconds per step, with sums over ranges of steps.
 
     Sums are weighted by assumed loop counts, relative to the outermost step of the
-    range. Updates and sums cost O(block + number of blocks) in numpy.
+    range. Updates are O(1), sums O(block + number of blocks).
 
     Args:
         costs: of the steps.
@@ -45,9 +44,9 @@ class IdleBandwidth:
                 idle[step] = 0.0
         padded = np.zeros(-(-count // _BLOCK) * _BLOCK)
         padded[:count] = idle * weights
-        self._weights: NDArray[np.float64] = weights
-        self._idle: NDArray[np.float64] = padded
-        self._blocks: NDArray[np.float64] = padded.reshape(-1, _BLOCK).sum(axis=1)
+        self._weights: list[float] = weights.tolist()
+        self._idle: list[float] = padded.tolist()
+        self._blocks: list[float] = padded.reshape(-1, _BLOCK).sum(axis=1).tolist()
 
     def place(self, step: int, read: float, written: float) -> None:
         """`read` and `written` more bytes of the step are in alternate memory."""
@@ -68,13 +67,13 @@ class IdleBandwidth:
         low, high = first // _BLOCK, (last - 1) // _BLOCK
         idle = self._idle
         if low == high:
-            total = idle[first:last].sum()
+            total = sum(idle[first:last])
         else:
             total = (
-                idle[first : (low + 1) * _BLOCK].sum()
-                + idle[high * _BLOCK : last].sum()
-                + self._blocks[low + 1 : high].sum()
+                sum(idle[first : (low + 1) * _BLOCK])
+                + sum(idle[high * _BLOCK : last])
+                + sum(self._blocks[low + 1 : high])
             )
         levels = self._costs.while_levels
         least = min(levels[max(start, 0)], levels[end])
-        return float(total) / self._costs.multipliers[least]
+        return total / self._costs.multipliers[least]

@@ -8,15 +8,16 @@ from numpy.typing import NDArray
 from msa.assignment.ledgers.transaction import Transaction
 from msa.errors import InternalError
 
-_BLOCK = 256
+_BLOCK = 128
 
 
 class PeakUsage:
     """Range additions and threshold searches over the bytes in use per step.
 
     Steps are grouped in blocks; a block keeps an amount that applies to all of its
-    steps and its maximum. So both operations cost O(block + number of blocks) in
-    numpy, a few microseconds for 100,000 steps.
+    steps and its maximum. So both operations cost O(block + number of blocks), and
+    for the short ranges that are common a few list operations (numpy would spend more
+    on each call than on the numbers).
 
     >>> usage = PeakUsage(10)
     >>> usage.add(2, 5, 100)
@@ -30,9 +31,10 @@ class PeakUsage:
     def __init__(self, length: int, transaction: Transaction | None = None) -> None:
         blocks = -(-length // _BLOCK)
         self.length = length
-        self._steps: NDArray[np.int64] = np.zeros((blocks, _BLOCK), np.int64)
-        self._all: NDArray[np.int64] = np.zeros(blocks, np.int64)
-        self._top: NDArray[np.int64] = np.zeros(blocks, np.int64)
+        # Per block: bytes of each step, bytes of all steps, and the largest sum.
+        self._steps: list[list[int]] = [[0] * _BLOCK for _ in range(blocks)]
+        self._all: list[int] = [0] * blocks
+        self._top: list[int] = [0] * blocks
         self._transaction = transaction
 
     def add(self, start: int, end: int, size: int) -> None:
@@ -54,15 +56,21 @@ class PeakUsage:
             self._part(first, low, high + 1, size)
             return
         self._part(first, low, _BLOCK, size)
-        if last - first > 1:
-            self._all[first + 1 : last] += size
-            self._top[first + 1 : last] += size
+        for block in range(first + 1, last):
+            self._all[block] += size
+            self._top[block] += size
         self._part(last, 0, high + 1, size)
 
     def _part(self, block: int, low: int, high: int, size: int) -> None:
         row = self._steps[block]
-        row[low:high] += size
-        self._top[block] = row.max() + self._all[block]
+        for step in range(low, high):
+            row[step] += size
+        if size > 0:
+            top = max(row[low:high]) + self._all[block]
+            if top > self._top[block]:
+                self._top[block] = top
+        else:
+            self._top[block] = max(row) + self._all[block]
 
     def highest(self, start: int, end: int) -> int:
         """The most bytes in use at a step of `[start, end]`; 0 if it is empty."""
@@ -71,43 +79,40 @@ class PeakUsage:
         first, low = divmod(start, _BLOCK)
         last, high = divmod(end, _BLOCK)
         if first == last:
-            return int(self._steps[first, low : high + 1].max() + self._all[first])
+            return max(self._steps[first][low : high + 1]) + self._all[first]
         most = max(
-            self._steps[first, low:].max() + self._all[first],
-            self._steps[last, : high + 1].max() + self._all[last],
+            max(self._steps[first][low:]) + self._all[first],
+            max(self._steps[last][: high + 1]) + self._all[last],
         )
         if last - first > 1:
-            most = max(most, self._top[first + 1 : last].max())
-        return int(most)
+            most = max(most, *self._top[first + 1 : last])
+        return most
 
     def last_above(self, start: int, end: int, limit: int) -> int:
         """The last step of `[start, end]` with more than `limit` bytes; -1 if none."""
         if start > end:
             return -1
         first, low = divmod(start, _BLOCK)
-        last, high = divmod(end, _BLOCK)
-        if first == last:
-            return self._last_in(first, low, high + 1, limit)
-        found = self._last_in(last, 0, high + 1, limit)
-        if found >= 0:
-            return found
-        if last - first > 1:
-            full = np.flatnonzero(self._top[first + 1 : last] > limit)
-            if full.size:
-                return self._last_in(first + 1 + int(full[-1]), 0, _BLOCK, limit)
-        return self._last_in(first, low, _BLOCK, limit)
-
-    def _last_in(self, block: int, low: int, high: int, limit: int) -> int:
-        above = self._steps[block, low:high] > limit - self._all[block]
-        if not above.any():
-            return -1
-        return block * _BLOCK + high - 1 - int(above[::-1].argmax())
+        block, high = divmod(end, _BLOCK)
+        while block >= first:
+            if self._top[block] > limit:
+                row, rest = self._steps[block], limit - self._all[block]
+                bottom = low if block == first else 0
+                for step in range(high, bottom - 1, -1):
+                    if row[step] > rest:
+                        return block * _BLOCK + step
+            block -= 1
+            high = _BLOCK - 1
+        return -1
 
     def per_step(self) -> NDArray[np.int64]:
         """Bytes in use at each step, int64[length]."""
-        return (self._steps + self._all[:, None]).ravel()[: self.length]
+        steps = np.asarray(self._steps, np.int64)
+        steps += np.asarray(self._all, np.int64)[:, None]
+        return steps.ravel()[: self.length]
 
     def check(self) -> None:
         """Raise `InternalError` if a block's maximum is stale."""
-        if not (self._steps.max(axis=1) + self._all == self._top).all():
-            raise InternalError("a block maximum of the peak usage is stale")
+        for row, everywhere, top in zip(self._steps, self._all, self._top, strict=True):
+            if max(row) + everywhere != top:
+                raise InternalError("a block maximum of the peak usage is stale")

@@ -30,7 +30,8 @@ def set_schedule(
             if instruction not in removed and not _waits_for_reader(instruction):
                 inserter.insert(instruction)
         for done in copies.before.get(step + 1, ()):
-            inserter.insert(done)
+            if done not in removed:  # a join of slices that nothing reads
+                inserter.insert(done)
         for start in copies.after.get(step, ()):
             inserter.insert(start)
     module = state.module

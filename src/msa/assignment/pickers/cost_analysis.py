@@ -122,11 +122,32 @@ class CostAnalysisPrefetchIntervalPicker:
             change = changes[change]
         return single(single(seconds) / self._costs.multipliers[least])
 
-    def _last_with(self, low: int, high: int, end: int, least: float) -> int:
-        """The last start in `[low, high]` with at least that much time; `low - 1`."""
+    def _last_with(
+        self, low: int, high: int, end: int, least: float, gain: float = 0.0
+    ) -> int:
+        """The last start in `[low, high]` with at least that much time; `low - 1`.
+
+        `gain` is added to the time. Without loops, the running sums nearly tell the
+        answer, and few probes confirm it.
+        """
+        if self._flat and high - low > 8 and low >= 0:
+            # Rounding moves the answer of the running sums by little: bracket it.
+            sums = self._cumulative
+            guess = bisect_right(sums, sums[end - 1] - least + gain) - 1
+            guess = min(max(guess, low), high)
+            if single(self.elapsed(guess, end) + gain) >= least:
+                low = guess + 1
+                upper = min(guess + 4, high)
+                if single(self.elapsed(upper, end) + gain) < least:
+                    high = upper - 1
+            else:
+                high = guess - 1
+                lower = max(guess - 4, low)
+                if single(self.elapsed(lower, end) + gain) >= least:
+                    low = lower + 1
         while low <= high:
             middle = (low + high) // 2
-            if self.elapsed(middle, end) >= least:
+            if single(self.elapsed(middle, end) + gain) >= least:
                 low = middle + 1
             else:
                 high = middle - 1
@@ -177,13 +198,7 @@ class CostAnalysisPrefetchIntervalPicker:
                 - costs.elapsed_reading(use.step, read_bytes)
             )
         least = single(self._min_ratio * self._costs.copy_seconds(size))
-        low, high = start, end - 1
-        while low <= high:
-            middle = (low + high) // 2
-            if least > single(self.elapsed(middle, end) + gain):
-                high = middle - 1
-            else:
-                low = middle + 1
+        high = self._last_with(start, end - 1, end, least, gain)
         return max(self._at_or_before(high, self._step_levels[end]), start - 1)
 
     def preferred_prefetch_start(
@@ -271,6 +286,8 @@ class CostAnalysisPrefetchIntervalPicker:
         if start >= latest:
             return start
         low, high = start, latest
+        if self._longest >= self.elapsed(start, end):
+            high = start
         while low < high:
             middle = (low + high) // 2
             if self._longest < self.elapsed(middle, end):

@@ -91,6 +91,6 @@ def _latest_end(state: State, request: AllocationRequest, last: Allocation) -> i
         if latest == preferred or latest in state.edges:
             return latest
         # Only ends of finished allocations are tried below the preferred one.
-        place = state.edges.bisect_left(latest)
-        end = state.edges[place - 1] if place else earliest
+        below = state.edges.below(latest)
+        end = earliest if below is None else below
     return earliest if end < earliest else end

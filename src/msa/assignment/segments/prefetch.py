@@ -31,7 +31,7 @@ def prefetch(
     """
     search = PrefetchSearch(state, request)
     if state.options.slicing:
-        search = _sliced_search(state, request) or search
+        search = _sliced_search(state, request, source) or search
     outcome = search.run(source)
     if outcome == SUCCESS or not force:
         return outcome
@@ -49,11 +49,13 @@ PASS_ON = frozenset(
 _STALLED_STARTS = 4
 
 
-def _sliced_search(state: State, request: AllocationRequest) -> PrefetchSearch | None:
+def _sliced_search(
+    state: State, request: AllocationRequest, source: Allocation
+) -> PrefetchSearch | None:
     from msa.assignment.slicing.proposals import propose
     from msa.assignment.slicing.search import SlicedPrefetchSearch
 
-    proposal = propose(state, request)
+    proposal = propose(state, request, source)
     return SlicedPrefetchSearch(state, request, proposal) if proposal else None
 
 

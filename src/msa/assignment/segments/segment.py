@@ -281,8 +281,10 @@ def update_aliases(
     """Require of all places that alias the use what it got; False if they differ."""
     from msa.assignment.required import RequiredBy
 
+    if not use.aliases:
+        return True
     live = live_allocation(target.sequence, step)
-    if live is None or not use.aliases:
+    if live is None:
         return True
     offset: AliasedOffset | None = live.aliased_offset if live.is_alternate else None
     wanted = Required(live.space, offset, RequiredBy.ALIASED_USE)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from msa.assignment.allocation import SliceBounds
+from msa.assignment.allocation import Allocation, SliceBounds
 from msa.assignment.options import SlicedPrefetchOptions
 from msa.heap.chunk import align_up
 
@@ -23,8 +23,10 @@ class SliceProposal:
     size: int
 
 
-def propose(state: State, request: AllocationRequest) -> tuple[SliceProposal, ...]:
-    """Slices for the value of the request; none if it should be copied whole.
+def propose(
+    state: State, request: AllocationRequest, source: Allocation
+) -> tuple[SliceProposal, ...]:
+    """Slices for a prefetch from `source`; none if it should be copied whole.
 
     The option `propose_slice_fn` decides; without it, `cut_evenly` does.
     """
@@ -37,9 +39,12 @@ def propose(state: State, request: AllocationRequest) -> tuple[SliceProposal, ..
     ):
         return ()
     function = state.options.propose_slice_fn or cut_evenly
-    key = request.source.value.key
-    shape = getattr(key, "shape", None)
-    proposed = function(request.source.value if shape is None else shape, options)
+    step, index = source.position
+    key = state.problem.keys[step] if state.problem.keys else None
+    if key is None:
+        proposed = function(request.source.value, options)
+    else:
+        proposed = function(key.shape.subshape(index), options)
     slices = tuple(proposed or ())
     if len(slices) < 2 or sum(s.size for s in slices) != request.size:
         return ()

@@ -1,0 +1,142 @@
+"""Dropping what costs more than it brings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msa.assignment.allocation import (
+    Allocation,
+    AllocationSequence,
+    CopyAllocation,
+    Use,
+)
+from msa.assignment.estimate import Estimator
+from msa.assignment.problem import Problem
+
+_ROUNDS = 4
+_RUNNING = frozenset({"call", "conditional", "while"})
+
+
+def drop_losses(
+    problem: Problem, draft: AllocationSequence, estimator: Estimator, before: float
+) -> AllocationSequence:
+    """The draft without prefetches, then buffers, whose loss is more than their gain.
+
+    At the end it is not slower than `before`, the time with nothing placed, unless
+    what has to be placed is.
+    """
+    seconds = estimator.seconds(draft)
+    draft, seconds = _without_stalling_prefetches(problem, draft, estimator, seconds)
+    if seconds > before:
+        draft = _without_buffers(problem, draft, estimator, before)
+    return draft
+
+
+def _without_stalling_prefetches(
+    problem: Problem, draft: AllocationSequence, estimator: Estimator, seconds: float
+) -> tuple[AllocationSequence, float]:
+    """Let uses read slow memory whose copies stall the most; thirds while it pays."""
+    for _ in range(_ROUNDS):
+        stalls = estimator.run(draft).stalls
+        candidates = [
+            copy
+            for copy in _droppable(problem, draft)
+            if stalls.get(copy.done_before, 0.0) > 0.0
+        ]
+        candidates.sort(key=lambda copy: -stalls[copy.done_before])
+        while candidates:
+            trial = _Dropped(draft, candidates)
+            time = estimator.seconds(trial.draft)
+            if time < seconds * (1.0 - 1e-9):
+                draft, seconds = trial.draft, time
+                break
+            trial.take_back()
+            candidates = candidates[: len(candidates) // 3]
+        if not candidates:
+            break
+    return draft, seconds
+
+
+def _droppable(problem: Problem, draft: AllocationSequence) -> list[CopyAllocation]:
+    """Prefetches whose uses may just as well read where the bytes come from.
+
+    Nothing else must lie where they do, and nothing is made from them.
+    """
+    partners: dict[int, int] = {}
+    sources: set[Allocation] = set()
+    for allocation in draft:
+        if allocation.aliased_offset is not None:
+            key = id(allocation.aliased_offset)
+            partners[key] = partners.get(key, 0) + 1
+        source = allocation.depends_on
+        if source is not None:
+            sources.add(source)
+    return [
+        copy
+        for copy in draft.copies()
+        if copy.is_alternate
+        and copy.replaces is None
+        and copy.existing_start is None
+        and copy.cross_program_index is None
+        and not copy.source.is_alternate
+        and copy not in sources
+        and copy.aliased_offset is not None
+        and partners[id(copy.aliased_offset)] == 1
+        and all(_is_plain(problem, use) for use in copy.uses)
+    ]
+
+
+def _is_plain(problem: Problem, use: Use) -> bool:
+    """Whether the reader is an instruction of its own, not a loop or a branch."""
+    return problem.opcodes[use.step] not in _RUNNING and not use.index
+
+
+class _Dropped:
+    """A draft without some copies, whose uses read their sources; can be taken back."""
+
+    __slots__ = ("_back", "draft")
+
+    def __init__(
+        self, draft: AllocationSequence, dropped: Sequence[CopyAllocation]
+    ) -> None:
+        gone = set(dropped)
+        self._back: list[tuple[Allocation, int, int]] = []
+        for copy in dropped:
+            source = copy.source
+            self._back.append((source, len(source.uses), source.end))
+            source.uses += copy.uses
+            source.extend(copy.end)
+        self.draft = AllocationSequence(a for a in draft if a not in gone)
+
+    def take_back(self) -> None:
+        """Give the uses back to the copies."""
+        for source, count, end in reversed(self._back):
+            del source.uses[count:]
+            source.end = end
+
+
+def _without_buffers(
+    problem: Problem, draft: AllocationSequence, estimator: Estimator, before: float
+) -> AllocationSequence:
+    """Only the buffers decided first, as many as are not slower than none."""
+    while estimator.seconds(draft) > before:
+        fewer = first_half(problem, draft)
+        if len(fewer) == len(draft):
+            break
+        draft = fewer
+    return draft
+
+
+def first_half(problem: Problem, draft: AllocationSequence) -> AllocationSequence:
+    """The half of the buffers that was decided first, with all scratch.
+
+    Buffers are independent of each other: every one that is left is whole.
+    """
+    order: dict[int, int] = {}
+    for allocation in draft:
+        if allocation.value >= 0:
+            order.setdefault(problem.values[allocation.value].buffer, len(order))
+    kept = len(order) // 2
+    return AllocationSequence(
+        a for a in draft if a.value < 0 or order[problem.values[a.value].buffer] < kept
+    )

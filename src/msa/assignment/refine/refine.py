@@ -1,0 +1,108 @@
+"""The pass after the algorithm: the same decisions, better timed, losses dropped."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Final
+
+from msa.assignment.algorithm import AllocationResult
+from msa.assignment.allocation import AllocationSequence, Use
+from msa.assignment.estimate import Estimator
+from msa.assignment.options import CostAnalysisPicker, Options
+from msa.assignment.outcomes import Decision, Outcome, Served
+from msa.assignment.problem import Problem
+from msa.assignment.refine.draft import duplicate
+from msa.assignment.refine.losses import drop_losses
+from msa.assignment.refine.retime import Retimer
+
+_SIMULATIONS: Final = 40
+
+
+def refine(
+    problem: Problem, result: AllocationResult, options: Options, before: float
+) -> AllocationResult:
+    """A result that takes no longer than the given one, nor than nothing placed.
+
+    Copies that stall start earlier, or end later, where their chunks are free;
+    prefetches that cost more than they bring are dropped. Each change is judged by
+    the simulated time of the whole program. What the options ask for stays: the
+    result is returned as it is if it was asked for as XLA makes it, or for limits on
+    copies that a change could break.
+
+    Args:
+        problem: the problem.
+        result: what the algorithm decided; not changed.
+        options: as given to the algorithm.
+        before: seconds with nothing placed.
+
+    A bounded number of simulations, each linear in steps and allocations.
+    """
+    if not may_refine(problem, options):
+        return result
+    estimator = Estimator(problem)
+    draft = duplicate(result.allocations)
+    if may_retime(options):
+        retimer = Retimer(problem, draft, estimator)
+        retimer.improve(_SIMULATIONS)
+        draft = retimer.draft
+    draft = drop_losses(problem, draft, estimator, before)
+    return dataclasses.replace(
+        result,
+        allocations=draft,
+        decisions=_with_losses(result.decisions, result.allocations, draft),
+    )
+
+
+def _with_losses(
+    decisions: tuple[Decision, ...],
+    before: AllocationSequence,
+    after: AllocationSequence,
+) -> tuple[Decision, ...]:
+    """The log, told that some uses read slow memory after all: their copies cost more.
+
+    Linear.
+    """
+    lost = _fast_uses(before) - _fast_uses(after)
+    if not lost:
+        return decisions
+    return tuple(
+        decision._replace(
+            served=Served.DEFAULT,
+            failures=Outcome.VIOLATES_ASYNC_COPY_RESOURCE,
+        )
+        if (decision.value, decision.use) in lost
+        else decision
+        for decision in decisions
+    )
+
+
+def _fast_uses(allocations: AllocationSequence) -> set[tuple[int, Use]]:
+    return {(a.value, use) for a in allocations.in_alternate() for use in a.uses}
+
+
+def may_refine(problem: Problem, options: Options) -> bool:
+    """Whether nothing that was asked for fixes the decisions."""
+    return not (
+        options.faithful
+        or options.always_spill_to_default_memory
+        or options.buffer_colorings
+        or options.sync_replacement
+        or options.block_prefetched_positions
+        or options.hlo_position_to_custom_call_prefetch_details
+        or options.enable_window_prefetch
+        or options.post_allocation_transformation_fn is not None
+        or any(value.pinned for value in problem.values)
+    )
+
+
+def may_retime(options: Options) -> bool:
+    """Whether copies may start and end at other times."""
+    return (
+        isinstance(options.prefetch_interval_picker, CostAnalysisPicker)
+        and options.cost_analysis
+        and options.max_outstanding_prefetches < 0
+        and options.max_outstanding_evictions < 0
+        and not options.enforce_prefetch_fifo_order
+        and not options.preferred_prefetch_overrides
+        and not options.memory_bound_loop_optimizer_options.enabled
+    )
