@@ -2,6 +2,7 @@
 
 The stages, in the order in which data passes through them: `buffer` (rows in),
 `instance` (arrays, groups merged), `sections` (maximal live sets), `bounds`,
-`placement` and `orders` (fast heuristics), `search` (exact), `portfolio` (which
-runs what), `plan` (the answer and its checker).
+`placement` and `orders` (fast heuristics), `reassembly` (perfect packings),
+`search` (exact), `solve` and `portfolio` (which runs what), `plan` (the answer and
+its checker).
 """

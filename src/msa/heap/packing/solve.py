@@ -10,6 +10,7 @@ from msa.heap.packing.decompose import Decomposition, decompose
 from msa.heap.packing.instance import Instance, Ints
 from msa.heap.packing.orders import Heuristic, compute_features, heuristics
 from msa.heap.packing.placement import place
+from msa.heap.packing.reassembly import is_full, reassemble
 from msa.heap.packing.search.driver import (
     Budget,
     build_core,
@@ -23,6 +24,9 @@ from msa.heap.packing.sections import compute_sections
 _PLACEMENTS = 60_000
 #: A second order follows, whatever it costs, if the first is this much too high.
 _POOR = 1.02
+#: Reassembly is tried with one part in each of these of the effort, and then the
+#: search on its blocks with as much.
+_SHARES = (24, 8, 5)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,6 +85,11 @@ def _fit_parts(
         items = np.flatnonzero(parts.part == part)
         alone = instance.select(items)
         local = capacity - int(parts.shift[part])
+        joined = _join_blocks(alone, budget, random)
+        if joined is not None:
+            best.offer_part(items, joined, "reassembly")
+            if best.height[part] <= capacity:
+                continue
         core = build_core(alone, local)
         if not budget.affords(core):
             continue
@@ -113,10 +122,13 @@ def _lower_parts(
         items = np.flatnonzero(parts.part == part)
         shift = int(parts.shift[part])
         alone = instance.select(items)
+        joined = _join_blocks(alone, budget, random)
+        if joined is not None:
+            best.offer_part(items, joined, "reassembly")
         lowered = search_height(
             alone,
             floor=goal - shift,
-            height=height - shift,
+            height=int(best.height[part]) - shift,
             budget=budget,
             random=random,
         )
@@ -127,6 +139,45 @@ def _lower_parts(
             proved = max(proved, lowered.floor + shift)
         goal = max(goal, lowered.height + shift)
     return proved >= int(best.height.max(initial=0))
+
+
+def _join_blocks(
+    instance: Instance, budget: Budget, random: np.random.Generator
+) -> Ints | None:
+    """Offsets of a full part from joined blocks; None if it is not full.
+
+    Blocks that cannot be joined further (a pinwheel) are left to the search.
+    """
+    sections = compute_sections(instance)
+    if not is_full(instance, sections):
+        return None
+    goal = int(sections.load.max())
+    total = budget.left
+    best: Ints | None = None
+    for share in _SHARES:
+        blocks = reassemble(instance, sections, effort=total // share, random=random)
+        budget.left -= blocks.spent
+        rest = blocks.as_instance()
+        features = compute_features(rest, compute_sections(rest))
+        tried = [place(rest, h.order, h.rule) for h in heuristics(features)]
+        offsets = min(tried, key=rest.height)
+        given = min(total // share, budget.left)
+        lowered = search_height(
+            rest,
+            floor=goal,
+            height=rest.height(offsets),
+            budget=(left := Budget(given)),
+            random=random,
+        )
+        budget.left -= given - left.left
+        if lowered.offsets is not None:
+            offsets = lowered.offsets
+        offsets = offsets[blocks.block] + blocks.inside
+        if best is None or instance.height(offsets) < instance.height(best):
+            best = offsets
+        if instance.height(best) == goal or budget.left <= 0:
+            break
+    return best
 
 
 class _Best:
