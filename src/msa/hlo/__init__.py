@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from msa.hlo.builder import Builder as Builder
     from msa.hlo.computation import Computation as Computation
     from msa.hlo.files import load as load
+    from msa.hlo.identity import canonical_text as canonical_text
+    from msa.hlo.identity import fingerprint as fingerprint
     from msa.hlo.instruction import Instruction as Instruction
     from msa.hlo.layout import Layout as Layout
     from msa.hlo.literal import Literal as Literal
@@ -46,6 +48,8 @@ _HOMES = {
     "PrintOptions": "print_options",
     "Schedule": "schedule",
     "Shape": "shape",
+    "canonical_text": "identity",
+    "fingerprint": "identity",
     "load": "files",
     "parse": "parser",
     "parse_modules": "parser",

@@ -67,6 +67,11 @@ class Simulation:
         """How often each instruction of the flattened schedule runs."""
         return self._program.trips
 
+    @property
+    def analyses(self) -> AnalysisManager:
+        """Analyses of the module that the times rest on."""
+        return self._analyses
+
     @cached_property
     def steps(self) -> tuple[SimulatedStep, ...]:
         """One row per instruction of the flattened schedule."""

@@ -211,6 +211,10 @@ class LoopOptimizer:
         read = sum(self._fast_reads.get(index, {}).values()) + extra.get(index, 0.0)
         return read, sum(self._fast_writes.get(index, {}).values())
 
+    def fast_bytes(self, index: int) -> tuple[float, float]:
+        """Bytes that the instruction at the index reads from and writes to fast memory."""
+        return self._fast(index, {})
+
     def idle_seconds(self, extra: dict[int, float]) -> list[float]:
         """Per index, seconds in which default memory is idle.
 
