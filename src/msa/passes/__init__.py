@@ -13,6 +13,11 @@ if TYPE_CHECKING:
         propagate_memory_spaces as propagate_memory_spaces,
     )
     from msa.passes.registry import pass_names as pass_names
+    from msa.passes.rematerialization import Rematerialization as Rematerialization
+    from msa.passes.rematerialization import (
+        RematerializationOptions as RematerializationOptions,
+    )
+    from msa.passes.rematerialization import rematerialize as rematerialize
 
 _HOMES = {
     "Pass": "base",
@@ -20,14 +25,20 @@ _HOMES = {
     "check_memory_spaces": "propagation",
     "pass_names": "registry",
     "propagate_memory_spaces": "propagation",
+    "Rematerialization": "rematerialization",
+    "RematerializationOptions": "rematerialization",
+    "rematerialize": "rematerialization",
 }
 
 __all__ = [
     "Pass",
     "Pipeline",
+    "Rematerialization",
+    "RematerializationOptions",
     "check_memory_spaces",
     "pass_names",
     "propagate_memory_spaces",
+    "rematerialize",
 ]
 
 

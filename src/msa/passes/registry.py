@@ -15,6 +15,7 @@ _PASSES: Final = {
     "cse": "msa.passes.common_subexpressions:EliminateCommonSubexpressions",
     "dce": "msa.passes.dead_code:EliminateDeadCode",
     "memory-space-propagation": "msa.passes.propagation:PropagateMemorySpaces",
+    "rematerialize": "msa.passes.rematerialization:Rematerialize",
     "schedule": "msa.passes.scheduling:ScheduleModule",
 }
 

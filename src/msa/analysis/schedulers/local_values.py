@@ -122,7 +122,7 @@ class LocalValues:
         pointer_bytes: int,
     ) -> tuple[int, ...]:
         """Values at every node of the result, in pre-order."""
-        forwarded = _forwarded(x, nodes)
+        forwarded = forwarded_values(x, nodes)
         result: list[int] = []
         shapes = _node_shapes(x.shape)
         me = self.number[x]
@@ -136,10 +136,14 @@ class LocalValues:
         return tuple(result)
 
 
-def _forwarded(
+def forwarded_values(
     x: Instruction, nodes: dict[Instruction, tuple[int, ...]]
 ) -> list[int | None]:
-    """Per node of the result, the value that is passed on, or None for a new one."""
+    """Per node of the result, the value that is passed on, or None for a new one.
+
+    `nodes` holds the values of the operands, in pre-order. The list may be shorter
+    than the result has nodes: what is left out is new.
+    """
     opcode = x.opcode
     if opcode == "tuple":
         found: list[int | None] = [None]

@@ -1,0 +1,152 @@
+"""The best thing to do at a step over the limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from msa.passes.rematerialization.costs import (
+    ComputeTimes,
+    compress_cost,
+    offload_cost,
+    recompute_cost,
+)
+from msa.passes.rematerialization.items import Item
+from msa.passes.rematerialization.options import RematerializationOptions
+from msa.passes.rematerialization.rules import why_not_recomputable
+from msa.passes.rematerialization.tracker import MemoryTracker
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A strategy (`recompute`, `compress`, `offload`) for a block of items.
+
+    Attributes:
+        strategy: what to do.
+        block: consecutive items; one unless recomputed.
+        cost: smaller is better.
+        saved: bytes that leave the current step.
+    """
+
+    strategy: str
+    block: tuple[Item, ...]
+    cost: int
+    saved: int
+
+
+class Selection:
+    """Looks for choices along one walk.
+
+    Only items that hold live buffers can save anything, and only blocks that contain
+    one of them are looked at; the others are not visited.
+
+    Attributes:
+        effort: evaluations so far.
+    """
+
+    __slots__ = (
+        "_barred",
+        "_effort",
+        "_options",
+        "_peak",
+        "_times",
+        "_tracker",
+    )
+
+    def __init__(
+        self,
+        tracker: MemoryTracker,
+        options: RematerializationOptions,
+        peak: int,
+        times: ComputeTimes,
+    ) -> None:
+        self._tracker = tracker
+        self._options = options
+        self._peak = peak
+        self._times = times
+        self._barred: dict[Item, bool] = {}
+        self._effort = 0
+
+    @property
+    def effort(self) -> int:
+        """Evaluations so far."""
+        return self._effort
+
+    def best(self, least: int, most: int, limit: int) -> Choice | None:
+        """The cheapest choice with `least` to `most` items; the first wins ties."""
+        found: Choice | None = None
+        for start in self._starts(most):
+            block = self._block(start, least)
+            if block is None:
+                continue
+            for choice in self._choices(block, most, limit):
+                if found is None or choice.cost < found.cost:
+                    found = choice
+        return found
+
+    def _starts(self, most: int) -> list[Item]:
+        starts: dict[Item, None] = {}
+        for item in self._tracker.live:
+            back: Item | None = item
+            for _ in range(most):
+                if back is None:
+                    break
+                if self._is_start(back):
+                    starts[back] = None
+                back = back.previous
+        return sorted(starts, key=lambda x: x.label)
+
+    def _is_start(self, item: Item) -> bool:
+        if item.inserted:
+            return True
+        least = self._options.min_remat_bytes
+        buffers = self._tracker.buffers
+        return not least or sum(buffers[n].counted for n in item.defined) >= least
+
+    def _usable(self, item: Item) -> bool:
+        if not item.placed or item is self._tracker.current or item.barred:
+            return False
+        known = self._barred.get(item)
+        if known is None:
+            known = bool(why_not_recomputable(item.instruction))
+            self._barred[item] = known
+        return not known
+
+    def _block(self, start: Item, length: int) -> list[Item] | None:
+        """So many usable items from `start` on, or None."""
+        block: list[Item] = []
+        item: Item | None = start
+        while len(block) < length:
+            if item is None or not self._usable(item):
+                return None
+            block.append(item)
+            item = item.next
+        return block
+
+    def _choices(self, block: list[Item], most: int, limit: int) -> Iterator[Choice]:
+        if len(block) == 1:
+            yield from self._single(block[0], limit)
+        if not self._options.recompute:
+            return
+        while True:
+            self._effort += 1
+            cost = recompute_cost(self._tracker, block, limit)
+            if cost is not None:
+                yield Choice("recompute", tuple(block), *cost)
+            following = block[-1].next
+            if len(block) >= most or following is None or not self._usable(following):
+                return
+            block.append(following)
+
+    def _single(self, item: Item, limit: int) -> Iterator[Choice]:
+        options = self._options
+        if options.compress:
+            self._effort += 1
+            cost = compress_cost(self._tracker, item, limit, self._peak, options)
+            if cost is not None:
+                yield Choice("compress", (item,), *cost)
+        if options.host is not None:
+            self._effort += 1
+            cost = offload_cost(self._tracker, item, limit, options, self._times)
+            if cost is not None:
+                yield Choice("offload", (item,), *cost)
