@@ -201,6 +201,31 @@ def test_pack(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert err.startswith("msa: error: ")
 
 
+def test_pack_reads_and_writes_json_and_keeps_reserved_addresses_free(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # C5: 64 KiB are taken for all time, two tiles of 100 KiB follow each other.
+    path, plan = tmp_path / "tiles.json", tmp_path / "plan.json"
+    path.write_text('{"buffers": [["a", 0, 2, 102400], ["b", 2, 4, 102400]]}')
+    more = ("--capacity", "192KiB", "--reserve", "0:64KiB", "-o", str(plan))
+    out, _ = ends(capsys, "pack", str(path), *more)
+    assert "164 KiB" in out
+    packed = msa.HeapPlan.from_json(plan.read_text())
+    packed.verify()
+    assert packed.as_dict() == {"a": 65536, "b": 65536}
+    _, err = ends(capsys, "pack", str(path), "--reserve", "lots", code=2)
+    assert "0:64KiB" in err
+
+
+def test_pack_reads_standard_input(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(BUFFERS))
+    out, _ = ends(capsys, "pack", "-", "-o", "-")
+    assert out.splitlines()[0] == "id,lower,upper,size,offset"
+    assert len(out.splitlines()) == 4
+
+
 def test_opt(module: str, capsys: pytest.CaptureFixture[str]) -> None:
     out, _ = ends(capsys, "opt", module, "-p", "dce")
     assert msa.parse(out) == msa.parse(MODULE)

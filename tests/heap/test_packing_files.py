@@ -7,7 +7,14 @@ import pytest
 
 import msa
 from msa.errors import FileFormatError, OptionsError, PackingError
-from msa.heap import Buffer, HeapPlan, buffers_from_json, load_csv, parse_csv
+from msa.heap import (
+    Buffer,
+    HeapPlan,
+    buffers_from_json,
+    load_buffers,
+    load_csv,
+    parse_csv,
+)
 from msa.heap.packing.io import buffers_to_csv
 
 ROWS = [
@@ -38,6 +45,23 @@ def test_csv_round_trip():
 )
 def test_csv_dialects(text):
     assert parse_csv(text) == [Buffer("x", 0, 2, 64)]
+
+
+def test_csv_and_json_files_are_told_apart_by_what_they_hold(tmp_path):
+    text, data = tmp_path / "a.txt", tmp_path / "b.txt"
+    text.write_text("x,0,2,64\n")
+    data.write_text('\n[["x", 0, 2, 64]]')
+    assert load_buffers(text) == load_buffers(data) == [Buffer("x", 0, 2, 64)]
+    assert msa.pack(data).height == 64
+    data.write_text('[["x", 0, 2]]')
+    with pytest.raises(FileFormatError, match=r"b\.txt"):
+        msa.pack(data)
+
+
+def test_csv_gaps_may_be_at_negative_times():
+    rows = [Buffer("x", -9, 4, 8, gaps=((-7, -5), (-1, 2)))]
+    plan = msa.pack(rows)
+    assert parse_csv(plan.to_csv()) == rows
 
 
 def test_csv_pins_where_some_offsets_are_empty():
@@ -134,7 +158,25 @@ def test_html_page(tmp_path):
     plan = msa.pack([("x", 0, 2, 8)])
     path = tmp_path / "plan.html"
     assert plan.to_html(path) == path.read_text()
-    assert "lower bound" in path.read_text()
+    text = path.read_text()
+    assert "lower bound" in text
+    assert "proved lowest" in text
+    assert "<svg" in text
+
+
+def test_html_page_lists_the_largest_buffers_and_escapes_names():
+    rows = [("<b>", 0, 2, 5000), *((n, 0, 2, 8) for n in range(1200))]
+    text = msa.pack(rows).to_html()
+    assert "&lt;b&gt;" in text
+    assert "<b>:" not in text
+    assert "201 smaller ones" in text
+
+
+def test_svg_leaves_out_the_smallest_of_very_many():
+    rows = [(n, n, n + 1, 2 if n < 20_000 else 1) for n in range(20_005)]
+    text = msa.pack(rows, effort=0).svg()
+    assert "5 small rectangles are not drawn" in text
+    assert text.count("<rect") == 20_000 + 1
 
 
 def test_empty_plan_can_be_drawn():

@@ -16,14 +16,18 @@ def read_module(path: str) -> Module:
     import msa
 
     if path == "-":
-        try:
-            text = sys.stdin.read()
-        except UnicodeDecodeError as error:
-            raise FileFormatError(
-                f"cannot be read: {error}", where="stdin", hint="is it HLO text?"
-            ) from error
-        return msa.parse(text)
+        return msa.parse(read_stdin())
     return msa.load(path)
+
+
+def read_stdin() -> str:
+    """All of standard input."""
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError as error:
+        raise FileFormatError(
+            f"cannot be read: {error}", where="stdin", hint="is it text?"
+        ) from error
 
 
 def write_result(path: str, text: str) -> None:

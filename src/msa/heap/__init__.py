@@ -21,7 +21,13 @@ from msa.heap.no_fragmentation import NoFragmentationStatsHeap
 from msa.heap.packing.buffer import Buffer
 from msa.heap.packing.fits import FitReport, fits
 from msa.heap.packing.instance import Reservation
-from msa.heap.packing.io import buffers_from_json, load_csv, parse_csv
+from msa.heap.packing.io import (
+    buffers_from_json,
+    load_buffers,
+    load_csv,
+    parse_buffers,
+    parse_csv,
+)
 from msa.heap.packing.plan import HeapPlan
 from msa.heap.packing.portfolio import pack
 from msa.heap.repacker import BestFitRepacker, Repacker
@@ -73,9 +79,11 @@ __all__ = [
     "buffers_from_json",
     "colocate",
     "fits",
+    "load_buffers",
     "load_csv",
     "minimum_memory",
     "pack",
+    "parse_buffers",
     "parse_csv",
     "transitive_colocations",
 ]

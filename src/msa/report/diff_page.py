@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from msa.report.difference import PlanDiff, ValueChange, signed
 from msa.report.notebook import map_svg, table_html
-from msa.report.page import card, render_page
+from msa.report.page import asset, card, render_page
 from msa.units import format_bytes, format_seconds
 
 _ROWS = 1000
@@ -40,7 +40,7 @@ def diff_page(diff: PlanDiff) -> str:
     body = f'<div class="cards">{cards}</div>{maps}{figures}{_changes(diff.changes)}'
     title = f"{diff.before['module']}: two plans"
     lead = "The plans are the same." if not diff else "What the second does differently"
-    return render_page(title, lead, body, {}, _FILTER)
+    return render_page(title, lead, body, {}, asset("filter.js"))
 
 
 def _changes(changes: Sequence[ValueChange]) -> str:
@@ -63,18 +63,5 @@ def _changes(changes: Sequence[ValueChange]) -> str:
         "<h2>Values treated differently</h2>"
         '<div class="tools"><input id="filter" type="search" '
         'placeholder="Filter" aria-label="Filter values"></div>'
-        f'<div class="scroll" id="changes">{table_html(head, rows)}</div>{rest}'
+        f'<div class="scroll" id="rows">{table_html(head, rows)}</div>{rest}'
     )
-
-
-_FILTER = """\
-"use strict";
-const filter = document.getElementById("filter");
-if (filter) {
-  const rows = [...document.querySelectorAll("#changes tbody tr")];
-  filter.addEventListener("input", () => {
-    const wanted = filter.value.toLowerCase();
-    for (const row of rows) row.hidden = !row.textContent.toLowerCase().includes(wanted);
-  });
-}
-document.documentElement.dataset.ready = String(Math.round(performance.now()));"""

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
 from msa.cli import files
+
+if TYPE_CHECKING:
+    from msa.heap import Buffer
 
 EXAMPLE = "msa pack buffers.csv --capacity 1MiB --html packing.html"
 
@@ -13,13 +17,25 @@ EXAMPLE = "msa pack buffers.csv --capacity 1MiB --html packing.html"
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument(
-        "buffers", metavar="FILE", help="CSV id,lower,upper,size, or JSON rows"
+        "buffers",
+        metavar="FILE",
+        help="CSV id,lower,upper,size[,alignment,offset,group,gaps] or JSON; - for "
+        "stdin",
     )
     parser.add_argument("--capacity", metavar="SIZE", help="fail if it does not fit")
     parser.add_argument("--alignment", metavar="SIZE", default="1")
     parser.add_argument("--effort", type=int, help="count of search nodes")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("-o", "--output", metavar="FILE", help="offsets as CSV")
+    parser.add_argument(
+        "--reserve",
+        metavar="OFFSET:SIZE[:START:END]",
+        action="append",
+        default=[],
+        help="addresses that no buffer may use; may be repeated",
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="the plan as CSV, or as .json"
+    )
     parser.add_argument("--html", metavar="FILE", help="picture of offset × time")
     parser.add_argument("--ascii", action="store_true", help="draw in the terminal")
 
@@ -31,15 +47,18 @@ def run(options: argparse.Namespace) -> int:
 
     extra = {} if options.effort is None else {"effort": options.effort}
     plan = msa.pack(
-        options.buffers,
+        _buffers(options.buffers),
         capacity=None if options.capacity is None else parse_bytes(options.capacity),
         alignment=parse_bytes(options.alignment),
         seed=options.seed,
+        reserved=[_reserved(text) for text in options.reserve],
         **extra,
     )
     plan.verify()
     if options.output:
-        files.write_result(options.output, plan.to_csv())
+        as_json = options.output.endswith(".json")
+        text = plan.to_json() if as_json else plan.to_csv()
+        files.write_result(options.output, text)
     if options.html:
         files.write_result(options.html, plan.to_html())
     if "-" in (options.output, options.html):
@@ -52,3 +71,29 @@ def run(options: argparse.Namespace) -> int:
         f"lower bound {plan.lower_bound} B ({format_bytes(plan.lower_bound)})\n"
     )
     return 0
+
+
+def _buffers(path: str) -> str | list[Buffer]:
+    """The path, or what standard input holds."""
+    if path != "-":
+        return path
+    from msa.heap import parse_buffers
+
+    return parse_buffers(files.read_stdin(), name="stdin")
+
+
+def _reserved(text: str) -> tuple[int, ...]:
+    from msa.errors import OptionsError
+    from msa.units import parse_bytes
+
+    parts = text.split(":")
+    if len(parts) in (2, 4):
+        try:
+            times = [int(part) for part in parts[2:]]
+        except ValueError:
+            pass
+        else:
+            return (parse_bytes(parts[0]), parse_bytes(parts[1]), *times)
+    raise OptionsError(
+        f"cannot read reservation {text!r}", hint="such as 0:64KiB or 0:64KiB:10:20"
+    )

@@ -5,8 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
-import tempfile
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -17,6 +16,7 @@ from msa.heap.packing.buffer import Buffer, read_buffers
 from msa.heap.packing.instance import Reservation
 from msa.heap.packing.plan import HeapPlan
 
+_GAP = re.compile(r"(-?[0-9]+)-(-?[0-9]+)")
 _NUMBERS = ("start", "end", "size", "alignment", "offset")
 _HEADS = {
     "id": "id",
@@ -42,11 +42,41 @@ def load_csv(path: str | Path) -> list[Buffer]:
     Raises:
         FileFormatError: the file cannot be read as such.
     """
+    return parse_csv(_text(path), name=str(path))
+
+
+def load_buffers(path: str | Path) -> list[Buffer]:
+    """Buffers of a CSV or JSON file, told apart by what is in it.
+
+    Raises:
+        FileFormatError: the file cannot be read as either.
+    """
+    return parse_buffers(_text(path), name=str(path))
+
+
+def parse_buffers(text: str, *, name: str = "text") -> list[Buffer]:
+    """Buffers from JSON (it begins with a bracket or brace) or CSV text.
+
+    Raises:
+        FileFormatError: with the place.
+
+    >>> parse_buffers('[["x", 0, 2, 64]]') == parse_buffers("x,0,2,64")
+    True
+    """
+    if text.lstrip()[:1] not in ("[", "{"):
+        return parse_csv(text, name=name)
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
+        return buffers_from_json(text)
+    except FileFormatError as error:
+        where = f"{name}, {error.where}" if error.where else name
+        raise FileFormatError(error.message, where=where) from None
+
+
+def _text(path: str | Path) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise FileFormatError(f"cannot read {path}: {error}") from None
-    return parse_csv(text, name=str(path))
 
 
 def parse_csv(text: str, *, name: str = "csv") -> list[Buffer]:
@@ -121,10 +151,12 @@ def _gaps(text: str, where: str) -> tuple[tuple[int, int], ...]:
     gaps = []
     for part in text.split():
         # minimalloc may add a window ("3-5@0:8"); only whole gaps are meant here.
-        low, dash, high = part.partition("-")
-        if not (dash and low.isdigit() and high.isdigit()):
-            raise FileFormatError(f"cannot read gap {part!r}", where=where)
-        gaps.append((int(low), int(high)))
+        found = _GAP.fullmatch(part)
+        if not found:
+            raise FileFormatError(
+                f"cannot read gap {part!r}", where=where, hint="such as 3-5 8-9"
+            )
+        gaps.append((int(found[1]), int(found[2])))
     return tuple(gaps)
 
 
@@ -235,15 +267,3 @@ def plan_from_json(text: str) -> HeapPlan:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise FileFormatError(f"not a plan: {error!r}") from None
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that it is never seen half-written."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as out:
-            out.write(text)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise

@@ -1,4 +1,4 @@
-"""Plans as pictures: offset × time as text, SVG, HTML or matplotlib axes."""
+"""Plans as pictures: offset × time as text, SVG or matplotlib axes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from msa.heap.packing.plan import HeapPlan
 
 _SIGNS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+#: Rectangles that an SVG holds; of more, the smallest are left out.
+_DRAWN = 20_000
 
 #: A rectangle: number of the buffer, start, end (time), offset, size.
 _Box = tuple[int, int, int, int, int]
@@ -79,7 +82,10 @@ def _colour(number: int) -> str:
 
 
 def svg_picture(plan: HeapPlan, width: int, height: int) -> str:
-    """A self-contained SVG; every rectangle has its buffer's numbers as tooltip."""
+    """A self-contained SVG; every rectangle has its buffer's numbers as tooltip.
+
+    Of very many rectangles only the largest are drawn; a line says how many are not.
+    """
     boxes = _boxes(plan)
     first, last, top = _extent(boxes)
     left, bottom = 80, 24
@@ -93,7 +99,8 @@ def svg_picture(plan: HeapPlan, width: int, height: int) -> str:
         f"<title>{escape(plan.summary())}</title>",
         f'<rect width="{width}" height="{height}" fill="white"/>',
     ]
-    for number, start, end, offset, size in boxes:
+    drawn = sorted(boxes, key=lambda box: (box[1] - box[2]) * box[4])[:_DRAWN]
+    for number, start, end, offset, size in drawn:
         buffer = plan.buffers[number]
         name = escape(
             f"{buffer.id}: {format_bytes(size)} at {offset}, time [{start}, {end})"
@@ -115,6 +122,11 @@ def svg_picture(plan: HeapPlan, width: int, height: int) -> str:
             f'stroke="{colour}" stroke-dasharray="4 3"><title>{name} {value} B'
             f"</title></line>"
         )
+    if len(drawn) < len(boxes):
+        out.append(
+            f'<text x="{width // 2}" y="{height - 8}" text-anchor="middle">'
+            f"{len(boxes) - len(drawn)} small rectangles are not drawn</text>"
+        )
     out += [
         f'<text x="{left - 6}" y="{base - top * up + 4:.2f}" text-anchor="end">',
         f"{format_bytes(top)}</text>",
@@ -124,29 +136,6 @@ def svg_picture(plan: HeapPlan, width: int, height: int) -> str:
         "</svg>",
     ]
     return "\n".join(out)
-
-
-def html_page(plan: HeapPlan) -> str:
-    """A self-contained page: the numbers, then the picture."""
-    rows = [
-        ("buffers", str(len(plan.buffers))),
-        ("height", f"{plan.height} B ({format_bytes(plan.height)})"),
-        ("lower bound", f"{plan.lower_bound} B"),
-        ("optimal", "proved" if plan.optimal else "not proved"),
-        ("fragmentation", f"{plan.fragmentation:.2%}"),
-    ]
-    if plan.capacity is not None:
-        rows.append(("capacity", f"{plan.capacity} B"))
-    table = "".join(
-        f"<tr><th align='left'>{escape(name)}</th><td>{escape(value)}</td></tr>"
-        for name, value in rows
-    )
-    return (
-        '<!doctype html><html lang="en"><meta charset="utf-8">'
-        "<title>Heap plan</title><body style='font-family:sans-serif'>"
-        f"<h1>Heap plan</h1><table>{table}</table>{svg_picture(plan, 1200, 640)}"
-        "</body></html>\n"
-    )
 
 
 def plot_picture(plan: HeapPlan, ax: Any = None) -> Any:

@@ -93,10 +93,10 @@ class HeapPlan:
         return svg_picture(self, width, height)
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """A self-contained page: the numbers and the picture; written if asked."""
-        from msa.heap.packing.picture import html_page
+        """A self-contained page: figures, picture, buffers; written if asked."""
+        from msa.report.heap_page import heap_page
 
-        return _written(html_page(self), path)
+        return _written(heap_page(self), path)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw into a matplotlib axes (made if None), which is returned.
@@ -151,7 +151,7 @@ class HeapPlan:
 
 def _written(text: str, path: str | Path | None) -> str:
     if path is not None:
-        from msa.heap.packing.io import write_whole
+        from msa.report.files import write_whole
 
-        write_whole(Path(path), text)
+        write_whole(path, text)
     return text

@@ -40,7 +40,8 @@ def pack(
     Args:
         buffers: rows `(id, start, end, size[, alignment][, offset])` (bytes,
             half-open times, `offset` pins), mappings with these keys, `Buffer`s, or
-            the path of a CSV file with a head line (minimalloc's form).
+            the path of a CSV file (minimalloc's form, with more columns if wanted)
+            or a JSON file of such rows.
         capacity: bytes available, or None to minimise.
         alignment: of the buffers that state none (bytes).
         effort: how many nodes the search may look at; 0 for heuristics alone. A
@@ -94,9 +95,9 @@ def pack(
 
 def _rows(buffers: Iterable[Any] | str | Path) -> list[Buffer]:
     if isinstance(buffers, (str, Path)):
-        from msa.heap.packing.io import load_csv
+        from msa.heap.packing.io import load_buffers
 
-        return load_csv(buffers)
+        return load_buffers(buffers)
     return read_buffers(buffers)
 
 
