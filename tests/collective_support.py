@@ -40,6 +40,7 @@ class Cluster:
     coalesce: Any = "none"
     buffers: list[BufferAllocations] = field(default_factory=list)
     caches: list[CollectiveMemoryCache] = field(default_factory=list)
+    pool_bases: Sequence[int] = ()
 
     def __post_init__(self) -> None:
         self.table = CliqueTable(self.world, timeouts=self.timeouts)
@@ -69,7 +70,8 @@ class Cluster:
         def rank(device: int) -> Any:
             requests = CollectiveMemoryRequests(self.buffers[device])
             ask(device, requests)
-            params = AcquireParams(self.world, device, run_id, self.coalesce)
+            base = self.pool_bases[device] if self.pool_bases else 0
+            params = AcquireParams(self.world, device, run_id, self.coalesce, base)
             return execute_stages(
                 self.table,
                 params,

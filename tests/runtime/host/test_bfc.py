@@ -461,6 +461,44 @@ def test_against_a_naive_model(actions: list[tuple[bool, int]]) -> None:
     pool.check()
 
 
+def race(count: int, seed: int, limit: int, most: int) -> int:
+    """Pool and model side by side on random operations; returns how many failed."""
+    chance = random.Random(seed)
+    pool = BFCAllocator(SimSubAllocator(0), limit, BFCOptions(allow_growth=False))
+    model = Naive(limit)
+    live: list[int] = []
+    refused = 0
+    for number in range(count):
+        if live and (len(live) >= most or chance.random() < 0.45):
+            place = chance.randrange(len(live))
+            live[place], live[-1] = live[-1], live[place]
+            address = live.pop()
+            pool.deallocate(address)
+            model.deallocate(address)
+        else:
+            size = int(2 ** chance.uniform(0, 13))
+            got = pool.allocate(size)
+            assert got == model.allocate(size), number
+            if got is None:
+                refused += 1
+            else:
+                live.append(got)
+        if number % 1000 == 0:
+            pool.check()
+            assert {c.address: c.size for c in pool.live_chunks()} == model.used
+    pool.check()
+    return refused
+
+
+def test_many_operations_against_the_naive_model() -> None:
+    assert race(20_000, seed=3, limit=64 << 10, most=60) > 100
+
+
+@pytest.mark.slow
+def test_a_million_operations_against_the_naive_model() -> None:
+    assert race(1_000_000, seed=4, limit=64 << 10, most=60) > 5_000
+
+
 def random_churn(count: int, seed: int) -> Iterator[BFCAllocator]:
     rng = random.Random(seed)
     pool = split_pool(256 * MIB)

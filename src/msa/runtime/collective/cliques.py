@@ -117,7 +117,7 @@ class CliqueTable:
         *,
         table: Rendezvous | None = None,
         timeouts: Timeouts | None = None,
-        require_symmetric_offsets: bool = False,
+        require_symmetric_offsets: bool = True,
     ) -> None:
         self.world = world
         self.table = table or Rendezvous()

@@ -5,11 +5,11 @@ Source: `xla/service/rendezvous.h`.
 
 from __future__ import annotations
 
+import faulthandler
 import logging
-import sys
+import tempfile
 import threading
 import time
-import traceback
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -279,12 +279,19 @@ class Rendezvous:
 
 
 def _all_stacks() -> str:
-    names = {thread.ident: thread.name for thread in threading.enumerate()}
-    parts = []
-    for ident, frame in sys._current_frames().items():
-        stack = "".join(traceback.format_stack(frame))
-        parts.append(f"thread {names.get(ident, ident)}:\n{stack}")
-    return "\n".join(parts)
+    """Where every thread is, most recent call first.
+
+    Written by the interpreter itself: walking another thread's frames from Python
+    while that thread runs is not safe.
+    """
+    with tempfile.TemporaryFile("w+") as file:
+        faulthandler.dump_traceback(file, all_threads=True)
+        file.seek(0)
+        text = file.read()
+    for thread in threading.enumerate():
+        if thread.ident is not None:
+            text = text.replace(f"0x{thread.ident:016x}", thread.name)
+    return text
 
 
 class RendezvousFlag:

@@ -9,6 +9,7 @@ from msa.runtime.host.async_transfer import (
     TransferEvent,
 )
 from msa.runtime.host.bfc import BFCAllocator
+from msa.runtime.host.device_source import DeviceSubAllocator
 from msa.runtime.host.errors import DoubleFree, InvalidPointer, LeakError, LeakRecord
 from msa.runtime.host.pool import (
     HostBuffer,
@@ -35,6 +36,7 @@ __all__ = [
     "BFCAllocator",
     "BFCOptions",
     "DeviceBuffer",
+    "DeviceSubAllocator",
     "DoubleFree",
     "HostBuffer",
     "HostMemoryPool",

@@ -1,0 +1,100 @@
+"""Random modules, planned by both strategies and proved by execution.
+
+    python -m benchmarks.soak FIRST LAST [--size 16] [--vector 1024]
+
+Each seed gives a module (its size varies around `--size`), a capacity from hardly
+anything to everything, and for each strategy a copy timing and a machine seed. A line
+is printed for every failure and a summary at the end; the exit code is 1 if anything
+failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from collections import Counter
+
+import msa
+from msa.runtime.proving.prove import prove_lowered
+from msa.testing import random_module
+
+STRATEGIES = ("greedy", "search")
+TIMINGS = ("late", "eager", "random", None)
+SEARCH_EFFORT = 3
+"""Evaluations per capacity: enough for plans that greedy does not find, and quick."""
+
+
+def check(
+    seed: int, size: int, vector: int, counts: Counter[str]
+) -> list[tuple[str, Exception]]:
+    """Plan and prove one module with both strategies; returns what went wrong."""
+    chance = random.Random(seed)
+    module = random_module(
+        seed,
+        size=chance.randrange(size // 2, size * 2),
+        vector=chance.choice([vector // 16, vector // 4, vector]),
+    )
+    arrays = [
+        leaf.byte_size()
+        for instruction in module.entry.instructions
+        for _, leaf in instruction.shape.leaves()
+        if leaf.is_array
+    ]
+    largest = max(arrays)
+    bytes_ = chance.choice([largest, 2 * largest, 4 * largest, 8 * largest, 1 << 24])
+    target = msa.Target.preset("tpu_v5e").replace(
+        alternate_memory_bytes=-(-bytes_ // 1024) * 1024
+    )
+    wrong: list[tuple[str, Exception]] = []
+    for strategy in STRATEGIES:
+        options = msa.Options(strategy=strategy, effort=SEARCH_EFFORT)  # type: ignore[arg-type]
+        timing = chance.choice(TIMINGS)
+        try:
+            plan = msa.assign(module, target, options)
+            prove_lowered(
+                plan.original,
+                plan.module,
+                plan.target,
+                chunks=plan.chunks,
+                scratch=plan.scoped_chunks,
+                seed=chance.randrange(1 << 30),
+                timings=[timing],
+                capacity=plan.problem.machine.capacity,
+            )
+        except Exception as error:
+            wrong.append((f"{strategy} {timing or 'mixed'}", error))
+            continue
+        counts["plans"] += 1
+        counts["copies"] += len(plan.copies)
+        counts["plans with copies"] += bool(plan.copies)
+        counts["plans using fast memory"] += plan.alternate_peak_bytes > 0
+    return wrong
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("first", type=int)
+    parser.add_argument("last", type=int, help="not included")
+    parser.add_argument("--size", type=int, default=16)
+    parser.add_argument("--vector", type=int, default=1024)
+    options = parser.parse_args()
+    start = time.process_time()
+    counts: Counter[str] = Counter()
+    failures = 0
+    for seed in range(options.first, options.last):
+        for what, error in check(seed, options.size, options.vector, counts):
+            failures += 1
+            print(f"seed {seed} {what}: {type(error).__name__}: {error}", flush=True)
+    print(
+        f"seeds {options.first}..{options.last - 1}, size {options.size}, vector "
+        f"{options.vector}: {failures} failures; "
+        + ", ".join(f"{count} {name}" for name, count in counts.items())
+        + f"; {time.process_time() - start:.0f} s of CPU",
+        flush=True,
+    )
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
