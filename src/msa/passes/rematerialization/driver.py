@@ -67,7 +67,13 @@ class _Driver:
         if not options.does_nothing and entry in peaks:
             limit = max(0, options.memory_limit_bytes - output - beside)
             session = Session(
-                module, options, peaks, Cloner(module), self._times(), self._late
+                module,
+                options,
+                peaks,
+                Cloner(module),
+                self._times(),
+                self._late,
+                _bodies(module),
             )
             changed = self._algorithm(session, limit)
         if changed:
@@ -172,6 +178,16 @@ class _Driver:
 
     def _late(self) -> bool:
         return self.clock() - self.started > self.options.max_seconds
+
+
+def _bodies(module: Module) -> frozenset[Computation]:
+    """Bodies of loops."""
+    return frozenset(
+        x.while_body
+        for c in module.computations
+        for x in c.instructions
+        if x.opcode == "while"
+    )
 
 
 def _remove_dead_code(module: Module) -> None:

@@ -72,6 +72,8 @@ def _place(
     items = tracker.items
     before = [items[u.user] for uses in pending.values() for u in uses]
     before += [items[x] for x in item.instruction.control_successors]
+    for number in item.used:
+        before += tracker.writers(number)  # afterwards the contents are gone
     for operand in dict.fromkeys(clone.operands):
         if _must_not_wait(tracker, item, operand, options):
             before += [

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from msa.analysis.in_place import InPlacePairs
 from msa.analysis.schedulers.local_values import forwarded_values
 from msa.analysis.shape_nodes import node_number, shape_nodes
+from msa.hlo.computation import Computation
 from msa.hlo.instruction import Instruction
 from msa.hlo.shape import Shape, ShapeIndex
 
@@ -65,6 +66,27 @@ class Buffer:
         self.uses: list[Use] = []
         self.unfinished = 0
         self.writers: list[Instruction] = []
+
+
+class Carried(NamedTuple):
+    """A result that takes over the storage of an argument (along a loop, say)."""
+
+    output_index: ShapeIndex
+    parameter_number: int
+    parameter_index: ShapeIndex
+
+
+def carried_by(computation: Computation, is_loop_body: bool) -> list[Carried]:
+    """What a computation writes over its arguments: a loop's state, donations."""
+    if is_loop_body:
+        shape = computation.root.shape
+        return [Carried(index, 0, index) for index, _ in shape.leaves()]
+    if not computation.is_entry:
+        return []
+    return [
+        Carried(a.output_index, a.parameter_number, a.parameter_index)
+        for a in computation.module.aliases
+    ]
 
 
 class Storage:
@@ -172,6 +194,19 @@ class Storage:
         if x.opcode == "tuple":
             return [True, *(p for o in x.operands for p in self._plain[o])]
         return ()
+
+    def share(self, computation: Computation, carried: Iterable[Carried]) -> None:
+        """Note which results are written over arguments."""
+        root = computation.root
+        for output, parameter_number, index in carried:
+            parameter = computation.parameters[parameter_number]
+            here = node_number(root.shape, output)
+            there = node_number(parameter.shape, index)
+            if here < 0 or there < 0:
+                continue
+            creator = self.buffers[self._nodes[root][here]].creator
+            if creator.opcode != "parameter":
+                self.buffers[self._nodes[parameter][there]].writers.append(creator)
 
     def nodes(self, x: Instruction) -> tuple[int, ...]:
         """Numbers of the buffers at every node of a result, in pre-order."""

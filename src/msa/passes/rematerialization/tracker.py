@@ -9,7 +9,13 @@ from msa.hlo.instruction import Instruction
 from msa.hlo.opcode import CONTROL_FLOW_OPCODES
 from msa.passes.rematerialization.items import Item, ItemList
 from msa.passes.rematerialization.options import RematerializationOptions
-from msa.passes.rematerialization.storage import Buffer, Storage, Use, distinct
+from msa.passes.rematerialization.storage import (
+    Buffer,
+    Carried,
+    Storage,
+    Use,
+    distinct,
+)
 
 
 class MemoryTracker:
@@ -29,13 +35,17 @@ class MemoryTracker:
     __slots__ = ("_live_buffers", "buffers", "current", "items", "live", "usage")
 
     def __init__(
-        self, computation: Computation, options: RematerializationOptions
+        self,
+        computation: Computation,
+        options: RematerializationOptions,
+        carried: Iterable[Carried] = (),
     ) -> None:
         schedule = computation.module.schedule
         assert schedule is not None
         sequence = schedule.sequence(computation)
         host = options.host.space if options.host else None
         storage = Storage(sequence, computation.root, options.size_of, host)
+        storage.share(computation, carried)
         self.items = ItemList(sequence)
         self.buffers: list[Buffer] = storage.buffers
         for item in self.items:
@@ -116,6 +126,11 @@ class MemoryTracker:
         """Whether a buffer's contents are gone: a placed item wrote into it."""
         items = self.items
         return any(items[w].placed for w in self.buffers[number].writers)
+
+    def writers(self, number: int) -> list[Item]:
+        """Items that write into a buffer and have not been placed."""
+        items = [self.items[w] for w in self.buffers[number].writers]
+        return [item for item in items if not item.placed]
 
     # -- edits ---------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from msa.passes.rematerialization.options import RematerializationOptions
 from msa.passes.rematerialization.recompute import recompute
 from msa.passes.rematerialization.result import Action
 from msa.passes.rematerialization.selection import Choice, Selection
+from msa.passes.rematerialization.storage import carried_by
 from msa.passes.rematerialization.tracker import MemoryTracker, called_peak, peak_of
 
 Descent = Generator[tuple[Computation, int], bool, bool]
@@ -54,6 +55,7 @@ class Session:
         cloner: makes new instructions.
         times: seconds to hide copies behind.
         is_late: whether too much time has been spent.
+        bodies: of loops.
         done: computations that were walked.
         actions, warnings: so far.
     """
@@ -64,6 +66,7 @@ class Session:
     cloner: Cloner
     times: ComputeTimes
     is_late: Callable[[], bool]
+    bodies: frozenset[Computation]
     done: set[Computation] = field(default_factory=set)
     actions: list[Action] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -105,7 +108,8 @@ class Walk:
     def __init__(self, session: Session, computation: Computation) -> None:
         self.session = session
         self.computation = computation
-        self.tracker = MemoryTracker(computation, session.options)
+        carried = carried_by(computation, computation in session.bodies)
+        self.tracker = MemoryTracker(computation, session.options, carried)
         self.selection = Selection(
             self.tracker, session.options, session.peaks[computation], session.times
         )
