@@ -13,6 +13,7 @@ SOURCE = Path(msa.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 FLOORS = {
     "errors": 0,
+    "collection": 0,
     "units": 0,
     "target": 0,
     "version": 0,

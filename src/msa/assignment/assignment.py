@@ -17,6 +17,7 @@ from msa.assignment.plan_copies import PlanCopy, plan_copies
 from msa.assignment.plan_decisions import PlanDecision, plan_decisions
 from msa.assignment.plan_estimate import Estimate
 from msa.assignment.problem import Problem
+from msa.collection import collection_paused
 from msa.hlo.instruction import Instruction
 from msa.hlo.module import Module
 from msa.target import Target
@@ -159,15 +160,16 @@ class Assignment:
         """
         from msa.assignment.verification import verify_plan
 
-        verify_plan(
-            self.original,
-            self.module,
-            self.chunks,
-            self.target,
-            scoped=self.scoped_chunks,
-            capacity=self.problem.machine.capacity,
-            alternate_memory_space=self.options.alternate_memory_space,
-        )
+        with collection_paused():
+            verify_plan(
+                self.original,
+                self.module,
+                self.chunks,
+                self.target,
+                scoped=self.scoped_chunks,
+                capacity=self.problem.machine.capacity,
+                alternate_memory_space=self.options.alternate_memory_space,
+            )
 
     def prove(self, inputs: Any = None, seed: int = 0) -> Any:
         """Execute both modules on the simulated machine and compare the results.

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import gc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from msa.analysis.manager import AnalysisManager
 from msa.analysis.simulation import Simulation, simulate
@@ -22,6 +20,7 @@ from msa.assignment.plan_estimate import Estimate
 from msa.assignment.problem import Problem
 from msa.assignment.refine import first_half, may_refine, refine
 from msa.assignment.required_set import check_required, explain_capacity
+from msa.collection import collection_paused
 from msa.errors import CapacityError, OptionsError, TargetError
 from msa.hlo.module import Module
 from msa.target import Target
@@ -81,7 +80,7 @@ def assign(
             f"assign plans for a Target, not {type(target).__name__}",
             hint='msa.Target.preset("tpu_v5e") is one',
         )
-    with _no_collection():
+    with collection_paused():
         return _Planner(module, target, options or Options(), progress).plan()
 
 
@@ -201,15 +200,3 @@ def _dead_steps(problem: Problem) -> frozenset[int]:
         for x in dead_instructions(computation)
         if x in step_of
     )
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Planning makes few garbage cycles; the collector would only walk the modules."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

@@ -7,6 +7,7 @@ from msa.analysis.simulation.engine import run
 from msa.analysis.simulation.program import Program
 from msa.analysis.simulation.result import Simulation
 from msa.analysis.trip_counts import TripCounts
+from msa.collection import collection_paused
 from msa.errors import ScheduleError
 from msa.hlo.module import Module
 from msa.target import Target
@@ -65,16 +66,17 @@ def simulate(
             f"module {module.name!r} has no schedule",
             hint="msa.schedule(module) makes one",
         )
-    known = analyses or AnalysisManager(module)
-    program = Program(
-        known.schedule,
-        known.costs,
-        trip_counts or TripCounts.run(module, use_backend_config=False),
-        target,
-        alternate_memory_space=alternate_memory_space,
-        while_execution_count=while_execution_count,
-    )
-    result = run(program.events, len(known.schedule), target.async_copy_bandwidth)
+    with collection_paused():
+        known = analyses or AnalysisManager(module)
+        program = Program(
+            known.schedule,
+            known.costs,
+            trip_counts or TripCounts.run(module, use_backend_config=False),
+            target,
+            alternate_memory_space=alternate_memory_space,
+            while_execution_count=while_execution_count,
+        )
+        result = run(program.events, len(known.schedule), target.async_copy_bandwidth)
     return Simulation(
         module,
         target,

@@ -5,12 +5,10 @@ Source: `xla/hlo/parser/hlo_parser.cc`.
 
 from __future__ import annotations
 
-import gc
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
+from msa.collection import collection_paused
 from msa.hlo.computation import Computation
 from msa.hlo.module import Module
 from msa.hlo.parser.computation import read_computation
@@ -22,28 +20,9 @@ from msa.hlo.schedule import Schedule
 _NAME_THEN_BRACE: Final = re.compile(r"%?[A-Za-z_][A-Za-z0-9_.\-]*")
 
 
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Reading makes no garbage; the collector would only walk what is kept.
-
-    What was read is moved to the oldest generation at once (unless the caller froze
-    objects of its own), so that the next young collection does not walk it.
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            if not gc.get_freeze_count():
-                gc.freeze()
-                gc.unfreeze()
-            gc.enable()
-
-
 def read_modules(text: str, *, allow_unknown: bool, several: bool) -> list[Module]:
     """Read the module in a text, or all of them when `several`."""
-    with _no_collection():
+    with collection_paused(keep=True):
         cursor = Cursor(text)
         modules = [_read_text(cursor, allow_unknown)]
         while not cursor.at_end():

@@ -5,11 +5,9 @@ Source of the rules: `xla/service/hlo_verifier.cc`.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from msa.collection import collection_paused
 from msa.errors import HloVerifyError
 from msa.hlo.verifier.asynchronous import check_async_operations
 from msa.hlo.verifier.calls import check_calls
@@ -57,7 +55,7 @@ def find_violations(module: Module) -> list[str]:
     """What `verify` would complain about, as text; empty for a good module."""
     report, findings = Report(), Findings()
     checker = InstructionChecker(report)
-    with _no_collection():
+    with collection_paused():
         for computation in module.computations:
             check_computation(report, computation, checker, findings)
         check_calls(report, module, findings.callers)
@@ -66,15 +64,3 @@ def find_violations(module: Module) -> list[str]:
         check_schedule(report, module, findings.disordered)
         check_configuration(report, module)
     return report.violations
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Checking makes no garbage cycles; the collector would only walk the module."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
