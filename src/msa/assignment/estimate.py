@@ -9,6 +9,7 @@ fraction of the cost. Searches compare candidates by it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,18 +19,18 @@ from msa.analysis.simulation.engine import (
     LEAVE,
     RUN,
     START,
-    TO_ALTERNATE,
-    TO_DEFAULT,
     Event,
     Run,
     run,
 )
+from msa.analysis.simulation.machine import TO_ALTERNATE, TO_DEFAULT
 from msa.assignment.allocation import Allocation, CopyAllocation, SlicedCopyAllocation
 from msa.assignment.problem import Problem
 
 #: Instructions whose traffic is that of the regions that they run.
 _NEVER_FAST = frozenset({"call", "conditional", "while"})
-_FREE = frozenset(
+#: Instructions that take no time themselves.
+FREE = frozenset(
     {
         "all-gather-done",
         "all-gather-start",
@@ -44,6 +45,28 @@ _FREE = frozenset(
         "while",
     }
 )
+
+
+class Loop(NamedTuple):
+    """A loop whose parts lie right before it: steps `start` up to `step`, exclusive."""
+
+    start: int
+    step: int
+    trips: float
+
+
+def loops_of(problem: Problem) -> list[Loop]:
+    """The loops that run their steps several times, by step of the `while`."""
+    found = []
+    for step, called in sorted(problem.called.items()):
+        if problem.opcodes[step] != "while":
+            continue
+        regions = [problem.regions[number] for number in called]
+        first, last = sorted(regions, key=lambda r: r.start)
+        if first.end == last.start and last.end == step:
+            trips = max(region.trip_count for region in regions)
+            found.append(Loop(first.start, step, trips))
+    return found
 
 
 class Estimator:
@@ -69,20 +92,12 @@ class Estimator:
         self._compute = np.asarray(problem.compute_seconds, np.float64)
         self._total = np.maximum(np.asarray(problem.total_bytes, np.float64), 0.0)
         self._copy_rate = machine.default_bandwidth * machine.copy_scaling
-        self._enters: dict[int, list[tuple[int, float]]] = {}
-        self._loops: set[int] = set()
-        for step, called in problem.called.items():
-            if problem.opcodes[step] != "while":
-                continue
-            regions = [problem.regions[number] for number in called]
-            first, last = sorted(regions, key=lambda r: r.start)
-            if first.end == last.start and last.end == step:
-                self._loops.add(step)
-                trips = max(r.trip_count for r in regions)
-                self._enters.setdefault(first.start, []).append((step, trips))
-        for loops in self._enters.values():
-            loops.sort(reverse=True)  # the outer loop is the later instruction
-        self._bytes = _bytes_of_places(problem)
+        loops = loops_of(problem)
+        self._loops = {loop.step for loop in loops}
+        self._enters: dict[int, list[Loop]] = {}
+        for loop in reversed(loops):  # the outer loop is the later instruction
+            self._enters.setdefault(loop.start, []).append(loop)
+        self._bytes = bytes_of_places(problem)
 
     def seconds(self, allocations: Iterable[Allocation]) -> float:
         """Seconds of one run of the program with these allocations."""
@@ -129,10 +144,12 @@ class Estimator:
         events: list[Event] = []
         for step in range(-1, problem.end):
             if step >= 0:
-                for _, trips in self._enters.get(step, ()):
-                    events.append(Event(ENTER, step, amount=trips))
+                events += (
+                    Event(ENTER, step, amount=loop.trips)
+                    for loop in self._enters.get(step, ())
+                )
                 opcode = problem.opcodes[step]
-                if opcode not in _FREE:
+                if opcode not in FREE:
                     events.append(Event(RUN, step, seconds[step], idle[step]))
                 if step in self._loops:
                     events.append(Event(LEAVE, step))
@@ -141,7 +158,7 @@ class Estimator:
         return events
 
 
-def _bytes_of_places(problem: Problem) -> dict[object, float]:
+def bytes_of_places(problem: Problem) -> dict[object, float]:
     """Bytes moved per use and per position, by the instruction there."""
     sizes: dict[object, float] = {}
     fast = [opcode not in _NEVER_FAST for opcode in problem.opcodes]

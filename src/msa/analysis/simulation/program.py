@@ -19,10 +19,9 @@ from msa.analysis.simulation.engine import (
     LEAVE,
     RUN,
     START,
-    TO_ALTERNATE,
-    TO_DEFAULT,
     Event,
 )
+from msa.analysis.simulation.machine import TO_ALTERNATE, TO_DEFAULT
 from msa.analysis.trip_counts import TripCounts
 from msa.hlo.instruction import Instruction
 from msa.hlo.shape import Shape

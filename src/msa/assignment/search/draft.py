@@ -1,0 +1,108 @@
+"""A draft of a plan that is changed value by value: allocations, room, and time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from msa.assignment.allocation import AliasedOffset, Allocation, AllocationSequence
+from msa.assignment.problem import Problem
+from msa.assignment.search.layout import Layout
+from msa.assignment.search.timeline import Timeline
+from msa.heap.chunk import Chunk
+
+
+class Change(NamedTuple):
+    """Allocations of one value that went, and those that came, by number."""
+
+    value: int
+    gone: tuple[tuple[int, Allocation], ...]
+    came: tuple[tuple[int, Allocation], ...]
+
+
+class Draft:
+    """Allocations by number, with the room that they take and the time that they make.
+
+    Attributes:
+        timeline: of the allocations.
+        layout: chunks of those in alternate memory.
+        allocations: by number; numbers ascend in order of decision.
+        of_value: value → numbers of its allocations.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        allocations: Iterable[Allocation],
+        capacity: int,
+        alignment: int,
+    ) -> None:
+        self.timeline = Timeline(problem)
+        self.layout = Layout(capacity, alignment)
+        self.allocations: dict[int, Allocation] = {}
+        self.of_value: dict[int, list[int]] = {}
+        self._next = 0
+        for allocation in allocations:
+            self._enter(self._next, allocation)
+            self._next += 1
+        self.timeline.commit()
+
+    def _enter(self, number: int, allocation: Allocation) -> None:
+        self.allocations[number] = allocation
+        self.of_value.setdefault(allocation.value, []).append(number)
+        self.timeline.add(number, allocation)
+        if allocation.is_alternate and allocation.chunk is not None:
+            chunk = allocation.chunk
+            self.layout.add(
+                number, allocation.start, allocation.end, chunk.offset, chunk.size
+            )
+
+    def _leave(self, number: int) -> Allocation:
+        allocation = self.allocations.pop(number)
+        self.of_value[allocation.value].remove(number)
+        self.timeline.remove(number, allocation)
+        if allocation.is_alternate and allocation.chunk is not None:
+            self.layout.remove(number)
+        return allocation
+
+    def lift(self, value: int) -> tuple[tuple[int, Allocation], ...]:
+        """Take away all allocations of a value."""
+        return tuple((n, self._leave(n)) for n in tuple(self.of_value.get(value, ())))
+
+    def put(
+        self, allocations: Sequence[Allocation], size: int
+    ) -> tuple[tuple[int, Allocation], ...] | None:
+        """Add allocations of one value, with chunks; None, and nothing done: no room."""
+        came: list[tuple[int, Allocation]] = []
+        for allocation in allocations:
+            if allocation.is_alternate:
+                offset = self.layout.find(allocation.start, allocation.end, size)
+                if offset is None:
+                    self.take_out(came)
+                    return None
+                allocation.chunk = Chunk(offset, size)
+                allocation.aliased_offset = AliasedOffset(offset)
+            came.append((self._next, allocation))
+            self._enter(self._next, allocation)
+            self._next += 1
+        return tuple(came)
+
+    def take_out(self, came: Iterable[tuple[int, Allocation]]) -> None:
+        """Take away what `put` added."""
+        for number, _ in came:
+            self._leave(number)
+
+    def put_back(self, gone: Iterable[tuple[int, Allocation]]) -> None:
+        """Bring back what `lift` took away."""
+        for number, allocation in gone:
+            self._enter(number, allocation)
+
+    def undo(self, changes: Sequence[Change]) -> None:
+        """Take changes back, the last first."""
+        for change in reversed(changes):
+            self.take_out(change.came)
+            self.put_back(change.gone)
+
+    def sequence(self) -> AllocationSequence:
+        """The allocations in order of decision."""
+        return AllocationSequence(self.allocations[n] for n in sorted(self.allocations))

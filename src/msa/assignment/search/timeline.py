@@ -1,0 +1,435 @@
+"""Modelled time of a draft, kept up to date while allocations come and go.
+
+The same figure as `Estimator` gives, but a change costs only what it touches: steps
+between two places where copies start or end pass at once (prefix sums of seconds and
+of idle memory time), runs resume from the last mark before the change, and stop at the
+first mark after it where the machine is as it was.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
+from typing import Final, NamedTuple
+
+from msa.analysis.simulation.machine import (
+    TO_ALTERNATE,
+    TO_DEFAULT,
+    InFlight,
+    Machine,
+    Trips,
+)
+from msa.assignment.allocation import Allocation, CopyAllocation, SlicedCopyAllocation
+from msa.assignment.estimate import FREE, Loop, bytes_of_places, loops_of
+from msa.assignment.problem import Problem
+
+_SPACING: Final = 8
+"""Boundaries with copies between two marks."""
+
+_SAME_BYTES: Final = 1e-3
+"""Copies in flight count as equal if no more bytes differ."""
+
+
+class _Event(NamedTuple):
+    """Start or end of a copy, in the order in which they happen at one boundary."""
+
+    phase: int
+    evictions_first: int
+    done: int
+    start: int
+    number: int
+    part: int
+    ends: bool
+    amount: float
+
+
+class _Mark(NamedTuple):
+    """State of the machine when a boundary outside loops is reached."""
+
+    boundary: int
+    clock: float
+    in_flight: InFlight
+
+
+class _Bookmark(NamedTuple):
+    low: int
+    high: int
+    touched: dict[int, None]
+
+
+class _Node:
+    """A loop (or the program) with the loops directly inside."""
+
+    __slots__ = ("inner", "loop")
+
+    def __init__(self, loop: Loop) -> None:
+        self.loop = loop
+        self.inner: list[_Node] = []
+
+
+class Timeline:
+    """Modelled time of a set of allocations, each named by a number.
+
+    Boundary `k` lies right before step `k`; copies start and end there.
+
+    Attributes:
+        seconds: of the whole program, as of the last call of `run` or `commit`.
+        stalls: step → seconds waited there, over all its runs, as of `commit`.
+        work: boundaries passed so far in all runs.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        machine = problem.machine
+        self._rate = machine.default_bandwidth * machine.copy_scaling
+        self._bytes = bytes_of_places(problem)
+        self._read = [0.0] * problem.end
+        self._written = [0.0] * problem.end
+        self._counts = [opcode not in FREE for opcode in problem.opcodes]
+        self._tree = _tree(problem)
+        self._events: dict[int, list[_Event]] = {}
+        self._places: list[int] = []
+        self._step_seconds = [0.0] * problem.end
+        self._step_idle = [0.0] * problem.end
+        self._low, self._high = 0, problem.end
+        self._touched: dict[int, None] = dict.fromkeys(range(problem.end))
+        self._shift: list[tuple[int, float, float]] = []
+        self._elapsed: list[float] = []
+        self._idle: list[float] = []
+        self._marks: list[_Mark] = [_Mark(0, 0.0, ((), ()))]
+        self._made: list[_Mark] | None = None
+        self._committed = 0.0
+        self.stalls: dict[int, float] = {}
+        self.work = 0
+        self.seconds = 0.0
+        self.commit()
+
+    # -- changing --------------------------------------------------------------------
+
+    def add(self, number: int, allocation: Allocation) -> None:
+        """Let an allocation take part; `number` orders those that are otherwise equal."""
+        self._access(allocation, 1.0)
+        for place, event in self._copy_events(number, allocation):
+            row = self._events.get(place)
+            if row is None:
+                row = self._events[place] = []
+                insort(self._places, place)
+            insort(row, event)
+
+    def remove(self, number: int, allocation: Allocation) -> None:
+        """Take an allocation back that was added under that number."""
+        self._access(allocation, -1.0)
+        for place, event in self._copy_events(number, allocation):
+            row = self._events[place]
+            row.remove(event)
+            if not row:
+                del self._events[place]
+                del self._places[bisect_left(self._places, place)]
+
+    def _access(self, allocation: Allocation, sign: float) -> None:
+        if not allocation.is_alternate or allocation.kind in ("scoped", "window"):
+            return
+        sizes = self._bytes
+        for use in allocation.uses:
+            size = sizes.get(use)
+            if size:
+                self._read[use.step] += sign * size
+                self._touch_step(use.step)
+        if not allocation.is_copy_like:
+            size = sizes.get(allocation.position)
+            if size:
+                self._written[allocation.position.step] += sign * size
+                self._touch_step(allocation.position.step)
+
+    def _copy_events(
+        self, number: int, allocation: Allocation
+    ) -> Iterator[tuple[int, _Event]]:
+        direction = TO_ALTERNATE if allocation.is_alternate else TO_DEFAULT
+        if isinstance(allocation, CopyAllocation):
+            size = float(self._problem.values[allocation.value].size)
+            rows = [(allocation.start_after, size)]
+        elif isinstance(allocation, SlicedCopyAllocation):
+            rows = [(s.start_after, float(s.chunk.size)) for s in allocation.slices]
+        else:
+            return
+        done = allocation.done_before
+        for part, (start, size) in enumerate(rows):
+            phase = 0 if start + 1 == done else 1
+            key = (-direction, done, start, number, part)
+            self._touch(start + 1)
+            self._touch(done)
+            yield start + 1, _Event(phase, *key, False, size)
+            yield done, _Event(0, *key, True, size)
+
+    def _touch(self, boundary: int) -> None:
+        self._low = min(self._low, boundary)
+        self._high = max(self._high, boundary)
+
+    def _touch_step(self, step: int) -> None:
+        self._touched[step] = None
+        self._touch(step)
+        self._touch(step + 1)
+
+    def bookmark(self) -> _Bookmark:
+        """What has been touched since the last commit."""
+        return _Bookmark(self._low, self._high, dict(self._touched))
+
+    def back_to(self, bookmark: _Bookmark) -> None:
+        """All changes made since the bookmark have been taken back."""
+        self._low, self._high, touched = bookmark
+        self._touched = dict(touched)
+
+    # -- steps -----------------------------------------------------------------------
+
+    def step_cost(self, step: int, read: float, written: float) -> tuple[float, float]:
+        """Seconds, and idle seconds of default memory, with so many fast bytes."""
+        machine = self._problem.machine
+        total = max(self._problem.total_bytes[step], 0.0)
+        slow = max(total - read - written, 0.0) / machine.default_bandwidth
+        memory = (
+            read / machine.alternate_read_bandwidth
+            + written / machine.alternate_write_bandwidth
+            + slow
+        )
+        seconds = max(self._problem.compute_seconds[step], memory)
+        return seconds, seconds - slow
+
+    def gain(self, step: int, read: float, written: float) -> float:
+        """Seconds that one run of a step gains if so many more bytes were fast."""
+        now, _ = self.step_cost(step, self._read[step], self._written[step])
+        then, _ = self.step_cost(
+            step, self._read[step] + read, self._written[step] + written
+        )
+        return now - then if self._counts[step] else 0.0
+
+    def _changes(self) -> list[tuple[int, float, float]]:
+        """Touched steps with the seconds and idle seconds that were added to them."""
+        found = []
+        for step in self._touched:
+            if not self._counts[step]:
+                continue
+            seconds, idle = self.step_cost(step, self._read[step], self._written[step])
+            more, freer = (
+                seconds - self._step_seconds[step],
+                idle - self._step_idle[step],
+            )
+            if more or freer:
+                found.append((step, more, freer))
+        found.sort()
+        return found
+
+    def _between(self, first: int, last: int) -> tuple[float, float]:
+        """Seconds and idle seconds of steps [first, last), each once."""
+        seconds = self._elapsed[last] - self._elapsed[first]
+        idle = self._idle[last] - self._idle[first]
+        for step, more, freer in self._shift:
+            if first <= step < last:
+                seconds += more
+                idle += freer
+        return seconds, idle
+
+    # -- running ---------------------------------------------------------------------
+
+    def run(self) -> float:
+        """Seconds with the changes made since `commit`; nothing is kept."""
+        self._shift = self._changes()
+        same, clock = self._simulate(self._mark_before(self._low))
+        if same is not None:
+            clock += self._committed - self._marks[same].clock
+        self.seconds = clock
+        return clock
+
+    def commit(self) -> float:
+        """Keep the changes made since the last commit; seconds with them."""
+        changes = self._changes()
+        for step, more, freer in changes:
+            self._step_seconds[step] += more
+            self._step_idle[step] += freer
+        if changes or not self._elapsed:
+            first = changes[0][0] if self._elapsed else 0
+            _sum_up(self._elapsed, self._step_seconds, first)
+            _sum_up(self._idle, self._step_idle, first)
+        self._shift = []
+        number = self._mark_before(self._low)
+        stalls, self.stalls = self.stalls, {}
+        self._made = self._marks[: number + 1]
+        same, clock = self._simulate(number)
+        last = self._problem.end + 1
+        if same is not None:
+            last = self._marks[same].boundary
+            later = clock - self._marks[same].clock
+            self._made += (
+                m._replace(clock=m.clock + later) for m in self._marks[same:]
+            )
+            clock = self._committed + later
+        first = self._marks[number].boundary
+        kept = {step: t for step, t in stalls.items() if not first <= step < last}
+        self.stalls = {**kept, **self.stalls}
+        self._marks, self._made = self._made, None
+        self.seconds = self._committed = clock
+        self.forget()
+        return clock
+
+    def forget(self) -> None:
+        """Nothing has changed since `commit`: all that did was taken back."""
+        self._touched.clear()
+        self._shift = []
+        self._low, self._high = self._problem.end + 1, -1
+
+    def _mark_before(self, boundary: int) -> int:
+        return bisect_right(self._marks, boundary, key=lambda m: m.boundary) - 1
+
+    def _simulate(self, number: int) -> tuple[int | None, float]:
+        """Run from a mark to one where all is as it was, or to the end; and the clock."""
+        mark = self._marks[max(number, 0)]
+        machine = Machine(self._rate)
+        machine.restore(mark.clock, mark.in_flight)
+        same = self._walk(
+            machine, self._tree, mark.boundary, self._problem.end, number + 1
+        )
+        return same, machine.clock
+
+    def _walk(
+        self, machine: Machine, node: _Node, place: int, last: int, mark: int
+    ) -> int | None:
+        """Run steps and boundaries from boundary `place` up to `last`.
+
+        With `mark >= 0` the walk is that of the whole program: marks are made, or the
+        number of the one is returned at which all is as it was.
+        """
+        places, events = self._places, self._events
+        at = bisect_left(places, place) if mark >= 0 else bisect_right(places, place)
+        stop = bisect_right(places, last)
+        loops = node.inner
+        inner = bisect_left(loops, place, key=lambda n: n.loop.start)
+        marks, made = self._marks, self._made
+        begun = at
+        while True:
+            boundary = places[at] if at < stop else last
+            child = loops[inner] if inner < len(loops) else None
+            if child is not None and child.loop.start < boundary:
+                if child.loop.start > place:
+                    machine.run(*self._between(place, child.loop.start))
+                self._loop(machine, child)
+                place = child.loop.step
+                inner += 1
+                at = bisect_right(places, place, at, stop)
+                continue
+            if boundary > place:
+                machine.run(*self._between(place, boundary))
+                place = boundary
+            if at >= stop:
+                break
+            if mark >= 0:
+                while mark < len(marks) and marks[mark].boundary < place:
+                    mark += 1
+                if mark < len(marks) and marks[mark].boundary == place:
+                    if place > self._high and _equal(
+                        marks[mark].in_flight, machine.in_flight()
+                    ):
+                        self.work += at - begun + 1
+                        return mark
+                    mark += 1
+                if (
+                    made is not None
+                    and at % _SPACING == 0
+                    and place > made[-1].boundary
+                ):
+                    made.append(_Mark(place, machine.clock, machine.in_flight()))
+            for event in events[place]:
+                if event.ends:
+                    waited = machine.wait(event.number * 64 + event.part, -event[1])
+                    if waited and made is not None:
+                        self._note(place, waited)
+                else:
+                    machine.start(
+                        event.number * 64 + event.part, event.amount, -event[1]
+                    )
+            at += 1
+        self.work += at - begun + 1
+        return None
+
+    def _note(self, step: int, waited: float) -> None:
+        self.stalls[step] = self.stalls.get(step, 0.0) + waited
+
+    def _loop(self, machine: Machine, node: _Node) -> None:
+        start, step, count = node.loop
+        if count <= 0:
+            return
+        places = self._places
+        if bisect_right(places, start) == bisect_right(places, step):
+            seconds, idle = self._once(node)
+            machine.run(seconds * count, idle * count)
+            return
+        trips = Trips(machine, count)
+        outer = self.stalls
+        while not trips.over:
+            self.stalls = {}
+            self._walk(machine, node, start, step, -1)
+            repeats = trips.end_of_trip()
+            for where, stall in self.stalls.items():
+                outer[where] = outer.get(where, 0.0) + stall * (1.0 + repeats)
+        self.stalls = outer
+
+    def _once(self, node: _Node) -> tuple[float, float]:
+        """Seconds and idle seconds of one trip without copies."""
+        start, step, _ = node.loop
+        seconds, idle = self._between(start, step)
+        for child in node.inner:
+            more, freer = self._once(child)
+            once = self._between(child.loop.start, child.loop.step)
+            trips = max(child.loop.trips, 0.0)
+            seconds += more * trips - once[0]
+            idle += freer * trips - once[1]
+        return seconds, idle
+
+    # -- asking ----------------------------------------------------------------------
+
+    @property
+    def idle(self) -> list[float]:
+        """Per boundary, idle seconds of default memory before it, loops entered once."""
+        return self._idle
+
+    @property
+    def elapsed(self) -> list[float]:
+        """Per boundary, seconds of the steps before it, without waits, loops once."""
+        return self._elapsed
+
+
+def _sum_up(sums: list[float], terms: list[float], first: int) -> None:
+    """Make the sums of the first 0, 1, … terms anew from number `first` on."""
+    start = sums[first] if sums else 0.0
+    sums[first:] = accumulate(terms[first:], initial=start)
+
+
+def _equal(a: InFlight, b: InFlight) -> bool:
+    return all(
+        len(x) == len(y)
+        and all(
+            c == d and abs(left - rest) <= _SAME_BYTES
+            for (c, left), (d, rest) in zip(x, y, strict=True)
+        )
+        for x, y in zip(a, b, strict=True)
+    )
+
+
+def _tree(problem: Problem) -> _Node:
+    root = _Node(Loop(-1, problem.end, 1.0))
+    stack = [root]
+    for loop in sorted(loops_of(problem), key=lambda x: (x.start, -x.step)):
+        while stack[-1].loop.step < loop.step:
+            stack.pop()
+        node = _Node(loop)
+        stack[-1].inner.append(node)
+        stack.append(node)
+    return root
+
+
+def timeline_of(problem: Problem, allocations: Iterable[Allocation]) -> Timeline:
+    """A timeline of allocations, numbered in their order."""
+    timeline = Timeline(problem)
+    for number, allocation in enumerate(allocations):
+        timeline.add(number, allocation)
+    timeline.commit()
+    return timeline
