@@ -1,7 +1,7 @@
 """Values whose allocations may be decided by themselves.
 
-Such a value has one place, in one computation, and storage of its own: whatever is
-decided about it binds nothing else but room and bandwidth.
+Such a value has one place, in one computation, and nothing is made of it in place:
+whatever is decided about it binds nothing else but room and bandwidth.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _is_free(problem: Problem, value: Value, capacity: int) -> bool:
         or value.banned_positions
         or value.contiguous_positions
         or not 0 < value.size <= capacity
-        or len(problem.buffers[value.buffer]) > 1
+        or _is_tied(problem, value)
     ):
         return False
     home = problem.region_of[value.position.step]
@@ -87,12 +87,38 @@ def _is_free(problem: Problem, value: Value, capacity: int) -> bool:
         problem, value.position.step
     ):
         return False
+    root = problem.regions[home].root if home else -1
     return all(
         problem.region_of[use.step] == home
+        and use.step != root
         and not use.index
         and not _hands_on(problem, use.step)
         for use in value.uses
     )
+
+
+def _is_tied(problem: Problem, value: Value) -> bool:
+    """Whether an instruction makes another value of the buffer out of this one.
+
+    Or this one out of another. Values that share a buffer only from the program's input
+    to its output are not tied: both are in default memory then.
+    """
+    members = problem.buffers[value.buffer]
+    if len(members) == 1:
+        return False
+    read = {use.step for use in value.uses}
+    made = value.position.step
+    for member in members:
+        other = problem.values[member]
+        if member == value.id:
+            continue
+        if any(
+            p.step in read and not problem.is_trivial(p.step) for p in other.positions
+        ):
+            return True
+        if any(use.step == made for use in other.uses):
+            return True
+    return False
 
 
 def _hands_on(problem: Problem, step: int) -> bool:

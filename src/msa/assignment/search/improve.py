@@ -19,8 +19,10 @@ from msa.assignment.search.proposals import Proposer
 from msa.assignment.search.sketches import Sketch, allocations_of
 
 _LESS: Final = 1.0 - 1e-9
-_TRIAL_WORK: Final = 12
+_TRIAL_WORK: Final = 30
 """Cost of one trial besides the boundaries passed, in boundaries."""
+_SCAN_WORK: Final = 0.05
+"""Cost of looking at one chunk when room is sought, in boundaries."""
 _EVICTED: Final = 6
 """Values that one move may push out of its room."""
 _WISHES: Final = 2
@@ -69,12 +71,21 @@ class Improver:
         """Values that could gain, the most first."""
         rows = []
         least = self.seconds * 1e-6
+        stalled = sum(self._draft.timeline.stalls.values()) > least
         for value in self._free.values():
             gain = self._potential(value)
-            if gain > least:
+            if gain > least or (stalled and self._is_copied(value)):
                 rows.append((-gain, value.value, value))
         rows.sort()
         return [value for _, _, value in rows]
+
+    def _is_copied(self, value: FreeValue) -> bool:
+        """Whether it has a copy, for which others may wait in the queue."""
+        draft = self._draft
+        return any(
+            draft.allocations[n].is_copy_like
+            for n in draft.of_value.get(value.value, ())
+        )
 
     def _potential(self, value: FreeValue) -> float:
         """Seconds that the value could gain at most: slow accesses, and its stalls."""
@@ -135,21 +146,22 @@ class Improver:
         value: FreeValue,
         now: float,
         wishes: list[tuple[float, Sketch]] | None = None,
+        around: tuple[int, int] | None = None,
     ) -> float:
         """Give a value the best sketch that fits; the time then, `now` if none is.
 
         The change is noted. Sketches without room go to `wishes`, with what their
-        accesses gain.
+        accesses gain; sketches that leave room in the steps `around` are tried too.
         """
         draft, timeline = self._draft, self._draft.timeline
         gone = draft.lift(value.value)
         bare = timeline.bookmark()
         best, best_made = now * _LESS, None
-        for sketch in self._proposer.sketches(value):
+        for sketch in self._proposer.sketches(value, around):
             if self.left <= 0:
                 break
             made = allocations_of(self._problem, value, sketch)
-            self.left -= _TRIAL_WORK
+            self.left -= _TRIAL_WORK + _SCAN_WORK * len(draft.layout)
             came = draft.put(made, value.size)
             if came is None:
                 if wishes is not None:
@@ -191,20 +203,8 @@ class Improver:
         draft, timeline = self._draft, self._draft.timeline
         made = allocations_of(self._problem, value, sketch)
         gone = draft.lift(value.value)
-        wanted = self._gain(value, made)
-        pushed: dict[int, None] = {}
-        for allocation in made:
-            if not allocation.is_alternate:
-                continue
-            room = draft.layout.make(
-                allocation.start, allocation.end, value.size, self._price
-            )
-            if room is None or room.cost >= wanted:
-                draft.put_back(gone)
-                return math.inf
-            for number in room.taken_by:
-                pushed[draft.allocations[number].value] = None
-        if len(pushed) > _EVICTED:
+        pushed = self._in_the_way(value, made)
+        if pushed is None:
             draft.put_back(gone)
             return math.inf
         for other in pushed:
@@ -222,22 +222,49 @@ class Improver:
         self._changes.append(Change(value.value, gone, came))
         found = timeline.run()
         self._pay()
-        for other in pushed:
-            found = self._replan(self._free[other], found)
+        for other, around in pushed.items():
+            found = self._replan(self._free[other], found, around=around)
         return found
 
-    def _price(self, number: int) -> float:
-        """Seconds that accesses lose if an allocation goes; infinite if it must stay."""
+    def _in_the_way(
+        self, value: FreeValue, made: Sequence[Allocation]
+    ) -> dict[int, tuple[int, int]] | None:
+        """Values that have to go, with the steps in which they do; None: too dear."""
+        draft = self._draft
+        wanted = self._gain(value, made)
+        pushed: dict[int, tuple[int, int]] = {}
+        for allocation in made:
+            if not allocation.is_alternate:
+                continue
+            start, end = allocation.start, allocation.end
+            self.left -= _TRIAL_WORK + 10 * _SCAN_WORK * len(draft.layout)
+            room = draft.layout.make(
+                start, end, value.size, lambda n, a=start, b=end: self._price(n, a, b)
+            )
+            if room is None or room.cost >= wanted:
+                return None
+            for number in room.taken_by:
+                pushed[draft.allocations[number].value] = (start, end)
+        return pushed if len(pushed) <= _EVICTED else None
+
+    def _price(self, number: int, start: int, end: int) -> float:
+        """Seconds lost at least if an allocation goes from steps [start, end].
+
+        Infinite if it must stay.
+        """
         allocation = self._draft.allocations[number]
         value = self._free.get(allocation.value)
         if value is None:
             return math.inf
         timeline, trips = self._draft.timeline, self._trips
-        sizes = {item.use: item.size for item in value.uses}
         total = 0.0
-        for use in allocation.uses:
-            total -= timeline.gain(use.step, -sizes[use], 0.0) * trips[use.step]
-        if not allocation.is_copy_like:
-            step = value.step
+        inside = {use for use in allocation.uses if start <= use.step <= end}
+        if inside:
+            for item in value.uses:
+                if item.use in inside and item.size:
+                    step = item.use.step
+                    total -= timeline.gain(step, -item.size, 0.0) * trips[step]
+        step = value.step
+        if not allocation.is_copy_like and start <= step <= end:
             total -= timeline.gain(step, 0.0, -value.written) * trips[step]
         return total

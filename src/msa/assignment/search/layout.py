@@ -8,9 +8,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-_LIMIT = 64
-"""Places that are weighed when room is to be made."""
-
 
 class Room(NamedTuple):
     """An offset, and the chunks that lie there."""
@@ -23,7 +20,8 @@ class Room(NamedTuple):
 class Layout:
     """Chunks by number, each in inclusive steps; bytes.
 
-    Questions are O(chunks) on arrays, plus the chunks met sorted by offset.
+    Questions are O(chunks) on arrays, plus the sorting of the k chunks met; making room
+    is O(k²).
     """
 
     __slots__ = ("_alignment", "_capacity", "_free", "_rows", "_slots")
@@ -60,39 +58,33 @@ class Layout:
         self._rows = np.concatenate((self._rows, more), axis=1)
         self._free = list(range(2 * count - 1, count - 1, -1))
 
-    def _met(self, start: int, end: int) -> list[tuple[int, int, int]]:
-        """(low, high, number) of the chunks in those steps, by offset."""
+    def _met(self, start: int, end: int) -> NDArray[np.int64]:
+        """Columns (low, high, number) of the chunks in those steps, by offset."""
         rows = self._rows
-        met = np.flatnonzero((rows[0] <= end) & (rows[1] >= start))
-        found: list[tuple[int, int, int]] = [
-            tuple(row) for row in rows[2:, met].T.tolist()
-        ]
-        found.sort()
-        return found
+        met = rows[2:, (rows[0] <= end) & (rows[1] >= start)]
+        ordered: NDArray[np.int64] = met[:, np.lexsort((met[2], met[0]))]
+        return ordered
 
     def _aligned(self, offset: int) -> int:
         return -(-offset // self._alignment) * self._alignment
 
     def find(self, start: int, end: int, size: int) -> int | None:
         """Offset of the smallest gap that is free in all those steps; None: no room."""
-        best, best_gap, low = None, self._capacity + 1, 0
-        for bottom, top, _ in self._met(start, end):
-            if bottom > low:
-                gap = bottom - low
-                if size <= gap < best_gap:
-                    best, best_gap = low, gap
-            low = max(low, self._aligned(top))
-        if size <= self._capacity - low < best_gap:
-            best = low
-        return best
+        low, high, _ = self._met(start, end)
+        if not low.size:
+            return 0 if size <= self._capacity else None
+        # Gaps begin where everything below has ended, and end with the next chunk.
+        alignment = self._alignment
+        tops = np.maximum.accumulate(high)
+        begins = np.concatenate(([0], -(-tops // alignment) * alignment))
+        gaps = np.concatenate((low, [self._capacity])) - begins
+        fits = np.flatnonzero(gaps >= size)
+        if not fits.size:
+            return None
+        return int(begins[fits[np.argmin(gaps[fits])]])
 
-    def free_since(self, number: int, earliest: int) -> int:
-        """First step, at least `earliest`, since when a chunk's place is free."""
-        rows, slot = self._rows, self._slots[number]
-        start, _, low, high, _ = rows[:, slot].tolist()
-        met = (rows[2] < high) & (rows[3] > low) & (rows[1] < start) & (rows[1] >= 0)
-        last = int(rows[1][met].max(initial=-1))
-        return max(earliest, last + 1)
+    def __len__(self) -> int:
+        return len(self._slots)
 
     def make(
         self, start: int, end: int, size: int, cost: Callable[[int], float]
@@ -104,19 +96,26 @@ class Layout:
             size: bytes.
             cost: of a chunk that goes; infinite if it has to stay.
         """
-        met = self._met(start, end)
-        costs = {number: cost(number) for _, _, number in met}
-        places = {0, max(0, self._capacity - size) // self._alignment * self._alignment}
-        for low, high, _ in met:
-            places.add(self._aligned(high))
-            if low >= size:
-                places.add((low - size) // self._alignment * self._alignment)
-        best: Room | None = None
-        for offset in sorted(places)[:_LIMIT]:
-            if offset + size > self._capacity:
-                continue
-            taken = [n for low, high, n in met if low < offset + size and high > offset]
-            price = sum(costs[n] for n in taken)
-            if price < (np.inf if best is None else best.cost):
-                best = Room(offset, tuple(taken), price)
-        return best
+        low, high, numbers = self._met(start, end)
+        costs = np.array([cost(int(number)) for number in numbers])
+        alignment = self._alignment
+        places = np.unique(
+            np.concatenate(
+                (
+                    [0, max(0, self._capacity - size) // alignment * alignment],
+                    -(-high // alignment) * alignment,
+                    (low - size) // alignment * alignment,
+                )
+            )
+        )
+        places = places[(places >= 0) & (places + size <= self._capacity)]
+        if not places.size:
+            return None
+        taken = (low < places[:, None] + size) & (high > places[:, None])
+        prices = np.where(taken, costs, 0.0).sum(axis=1)
+        best = int(np.argmin(prices))
+        return Room(
+            int(places[best]),
+            tuple(numbers[taken[best]].tolist()),
+            float(prices[best]),
+        )

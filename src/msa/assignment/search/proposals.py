@@ -33,8 +33,13 @@ class Proposer:
         for step, region in enumerate(problem.region_of):
             self._steps[region].append(step)
 
-    def sketches(self, value: FreeValue) -> Iterator[Sketch]:
-        """Sketches, the plain one first; each is consistent, whether it fits or not."""
+    def sketches(
+        self, value: FreeValue, around: tuple[int, int] | None = None
+    ) -> Iterator[Sketch]:
+        """Sketches, the plain one first; each is consistent, whether it fits or not.
+
+        With `around`, there are some that leave alternate memory in those steps.
+        """
         yield Sketch()
         steps = sorted(
             {
@@ -44,12 +49,16 @@ class Proposer:
             }
         )
         seen = {Sketch()}
-        for sketch in self._all(value, steps):
+        for sketch in self._all(value, steps, around):
             if sketch not in seen:
                 seen.add(sketch)
                 yield sketch
 
-    def _all(self, value: FreeValue, steps: list[int]) -> Iterator[Sketch]:
+    def _all(
+        self, value: FreeValue, steps: list[int], around: tuple[int, int] | None
+    ) -> Iterator[Sketch]:
+        if around is not None:
+            yield from self._split(value, steps, around)
         cuts = self._cuts(value, steps)
         if value.definable:
             yield from self._stays(value, steps, cuts)
@@ -116,6 +125,40 @@ class Proposer:
                     fetches.append(Fetch(start, steps[first], steps[last - 1]))
             if len(fetches) > 1:
                 yield Sketch(fetches=tuple(fetches))
+
+    def _split(
+        self, value: FreeValue, steps: list[int], around: tuple[int, int]
+    ) -> Iterator[Sketch]:
+        """In alternate memory before some steps, or after, or both."""
+        before = steps[: bisect_left(steps, around[0])]
+        after = steps[bisect_right(steps, around[1]) :]
+        heads: list[tuple[Fetch, ...]] = [()]
+        if before:
+            start = self._start(value, before[0], 1.0, value.step)
+            if start is not None:
+                heads.append((Fetch(start, before[0], before[-1]),))
+        bound = [item.use.step for item in value.uses if item.default]
+        for head in heads:
+            if not after:
+                if head:
+                    yield Sketch(fetches=head)
+                continue
+            low = max(around[1], value.step)
+            for lead in _LEADS[:2]:
+                start = self._start(value, after[0], lead, low)
+                if start is not None:
+                    yield Sketch(fetches=(*head, Fetch(start, after[0], after[-1])))
+        if value.definable and value.step < around[0]:
+            stay = before[-1] if before else value.step
+            rest = [s for s in steps if s > stay]
+            done = self._landing(value, 1.0, min([*rest[:1], *bound, around[0]]))
+            start = (
+                self._start(value, after[0], 1.0, max(stay, done)) if after else None
+            )
+            if done > value.step:
+                yield Sketch(stay, done)
+                if start is not None:
+                    yield Sketch(stay, done, (Fetch(start, after[0], after[-1]),))
 
     # -- times -----------------------------------------------------------------------
 
