@@ -111,10 +111,12 @@ class _Planner:
         before = self._simulate(kept.analyses, kept.trip_counts)
         self._begin(1)
         try:
-            result = self._decide(problem)
+            result = run_greedy(problem, self._options)
         except CapacityError as error:
             raise explain_capacity(error, problem, self._options) from error
         result = refine(problem, result, self._options, before.elapsed_seconds)
+        if self._options.strategy == "search" and problem.machine.capacity > 0:
+            result = self._search(kept, problem, result)
         self._begin(2)
         lowered = self._lower(kept, problem, result)
         self._begin(3)
@@ -137,12 +139,16 @@ class _Planner:
     ) -> Lowered:
         return lower(kept.module, problem.keys, result.allocations, self._options)
 
-    def _decide(self, problem: Problem) -> AllocationResult:
-        if self._options.strategy == "greedy" or problem.machine.capacity <= 0:
-            return run_greedy(problem, self._options)
+    def _search(
+        self, kept: KeptAnalyses, problem: Problem, first: AllocationResult
+    ) -> AllocationResult:
         from msa.assignment.search import run_search
 
-        return run_search(problem, self._options, progress=self._progress)
+        pairs = kept.analyses.in_place
+        in_place = {step for step, x in enumerate(problem.keys) if pairs(x)}
+        return run_search(
+            problem, self._options, first, in_place=in_place, progress=self._progress
+        )
 
     def _judged(
         self,

@@ -1,11 +1,16 @@
-"""A draft of a plan that is changed value by value: allocations, room, and time."""
+"""A draft of a plan that is changed place by place: allocations, room, and time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from msa.assignment.allocation import AliasedOffset, Allocation, AllocationSequence
+from msa.assignment.allocation import (
+    AliasedOffset,
+    Allocation,
+    AllocationSequence,
+    Position,
+)
 from msa.assignment.problem import Problem
 from msa.assignment.search.layout import Layout
 from msa.assignment.search.timeline import Timeline
@@ -13,9 +18,9 @@ from msa.heap.chunk import Chunk
 
 
 class Change(NamedTuple):
-    """Allocations of one value that went, and those that came, by number."""
+    """Allocations at one place that went, and those that came, by number."""
 
-    value: int
+    place: Position
     gone: tuple[tuple[int, Allocation], ...]
     came: tuple[tuple[int, Allocation], ...]
 
@@ -27,7 +32,7 @@ class Draft:
         timeline: of the allocations.
         layout: chunks of those in alternate memory.
         allocations: by number; numbers ascend in order of decision.
-        of_value: value → numbers of its allocations.
+        of_place: position → numbers of the allocations there.
     """
 
     def __init__(
@@ -40,7 +45,7 @@ class Draft:
         self.timeline = Timeline(problem)
         self.layout = Layout(capacity, alignment)
         self.allocations: dict[int, Allocation] = {}
-        self.of_value: dict[int, list[int]] = {}
+        self.of_place: dict[Position, list[int]] = {}
         self._next = 0
         for allocation in allocations:
             self._enter(self._next, allocation)
@@ -49,7 +54,7 @@ class Draft:
 
     def _enter(self, number: int, allocation: Allocation) -> None:
         self.allocations[number] = allocation
-        self.of_value.setdefault(allocation.value, []).append(number)
+        self.of_place.setdefault(_place(allocation), []).append(number)
         self.timeline.add(number, allocation)
         if allocation.is_alternate and allocation.chunk is not None:
             chunk = allocation.chunk
@@ -59,20 +64,20 @@ class Draft:
 
     def _leave(self, number: int) -> Allocation:
         allocation = self.allocations.pop(number)
-        self.of_value[allocation.value].remove(number)
+        self.of_place[_place(allocation)].remove(number)
         self.timeline.remove(number, allocation)
         if allocation.is_alternate and allocation.chunk is not None:
             self.layout.remove(number)
         return allocation
 
-    def lift(self, value: int) -> tuple[tuple[int, Allocation], ...]:
-        """Take away all allocations of a value."""
-        return tuple((n, self._leave(n)) for n in tuple(self.of_value.get(value, ())))
+    def lift(self, place: Position) -> tuple[tuple[int, Allocation], ...]:
+        """Take away all allocations at a place."""
+        return tuple((n, self._leave(n)) for n in tuple(self.of_place.get(place, ())))
 
     def put(
         self, allocations: Sequence[Allocation], size: int
     ) -> tuple[tuple[int, Allocation], ...] | None:
-        """Add allocations of one value, with chunks; None, and nothing done: no room."""
+        """Add allocations at one place, with chunks; None, and nothing done: no room."""
         came: list[tuple[int, Allocation]] = []
         for allocation in allocations:
             if allocation.is_alternate:
@@ -106,3 +111,10 @@ class Draft:
     def sequence(self) -> AllocationSequence:
         """The allocations in order of decision."""
         return AllocationSequence(self.allocations[n] for n in sorted(self.allocations))
+
+
+_SCRATCH: Final = Position(-1)
+
+
+def _place(allocation: Allocation) -> Position:
+    return allocation.position if allocation.value >= 0 else _SCRATCH

@@ -1,15 +1,23 @@
-"""Values whose allocations may be decided by themselves.
+"""Places of values that may be decided by themselves.
 
-Such a value has one place, in one computation, and nothing is made of it in place:
-whatever is decided about it binds nothing else but room and bandwidth.
+A place is free if nothing else hangs on the memory that the value is in there. A place
+that a loop, a branch or an operation in place ties to others is free but for where the
+value is defined, if that is default memory and the ties are served from there: it may
+still be fetched for other uses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Final, NamedTuple
 
-from msa.assignment.allocation import Use
+from msa.assignment.allocation import (
+    Allocation,
+    CopyAllocation,
+    PinnedAllocation,
+    Position,
+    Use,
+)
 from msa.assignment.problem import Problem, Value
 
 _RUNNING: Final = frozenset({"call", "conditional", "while"})
@@ -19,7 +27,7 @@ _KINDS: Final = frozenset({"entry", "body", "condition", "branch"})
 
 
 class FreeUse(NamedTuple):
-    """A use of a free value.
+    """A use at a free place.
 
     Attributes:
         use: the use.
@@ -34,12 +42,12 @@ class FreeUse(NamedTuple):
     trivial: bool
 
 
-class FreeValue(NamedTuple):
-    """A value whose allocations may be decided by themselves.
+class FreePlace(NamedTuple):
+    """A value at a place that may be decided by itself.
 
     Attributes:
         value, size: id and bytes.
-        step, region: where it is defined.
+        position, region: where it is defined.
         written: bytes written there.
         definable: it may be defined in alternate memory.
         uses: by step.
@@ -47,78 +55,204 @@ class FreeValue(NamedTuple):
 
     value: int
     size: int
-    step: int
+    position: Position
     region: int
     written: float
     definable: bool
     uses: tuple[FreeUse, ...]
 
+    @property
+    def step(self) -> int:
+        """Step of the definition."""
+        return self.position.step
 
-def free_values(
-    problem: Problem, capacity: int, bound: Iterable[int]
-) -> dict[int, FreeValue]:
-    """The free values by id; those in `bound` are not free. Linear in places."""
+
+def free_places(
+    problem: Problem,
+    capacity: int,
+    allocations: Iterable[Allocation],
+    *,
+    bound: Iterable[int] = (),
+    in_place: Set[int] | None = None,
+) -> dict[Position, FreePlace]:
+    """The free places by position. Linear in places.
+
+    Args:
+        problem: the problem.
+        capacity: bytes of alternate memory.
+        allocations: of a plan: ties stay where they are in it.
+        bound: values that are not free for other reasons.
+        in_place: steps that write into an operand; None: any may.
+    """
+    finder = _Finder(problem, list(allocations), in_place)
     bound = set(bound)
-    return {
-        value.id: _free(problem, value)
-        for value in problem.values
-        if value.id not in bound and _is_free(problem, value, capacity)
-    }
+    found = {}
+    for value in problem.values:
+        if value.id not in bound and _may_move(value, capacity):
+            for place in finder.places(value):
+                found[place.position] = place
+    return found
 
 
-def _is_free(problem: Problem, value: Value, capacity: int) -> bool:
-    if (
-        not value.placeable
-        or value.is_tuple
-        or value.pinned
-        or value.reserved
-        or value.banned_positions
-        or value.contiguous_positions
-        or not 0 < value.size <= capacity
-        or _is_tied(problem, value)
-    ):
-        return False
-    home = problem.region_of[value.position.step]
-    if problem.regions[home].kind not in _KINDS:
-        return False
-    if any(not problem.is_trivial(p.step) for p in value.positions[1:]):
-        return False
-    if problem.is_trivial(value.position.step) or _hands_on(
-        problem, value.position.step
-    ):
-        return False
-    root = problem.regions[home].root if home else -1
-    return all(
-        problem.region_of[use.step] == home
-        and use.step != root
-        and not use.index
-        and not _hands_on(problem, use.step)
-        for use in value.uses
+def _may_move(value: Value, capacity: int) -> bool:
+    return (
+        value.placeable
+        and not value.is_tuple
+        and not value.pinned
+        and not value.reserved
+        and not value.banned_positions
+        and not value.contiguous_positions
+        and 0 < value.size <= capacity
     )
 
 
-def _is_tied(problem: Problem, value: Value) -> bool:
-    """Whether an instruction makes another value of the buffer out of this one.
+class _Finder:
+    """Looks for free places, given where a plan has things."""
 
-    Or this one out of another. Values that share a buffer only from the program's input
-    to its output are not tied: both are in default memory then.
-    """
-    members = problem.buffers[value.buffer]
-    if len(members) == 1:
+    def __init__(
+        self,
+        problem: Problem,
+        allocations: Sequence[Allocation],
+        in_place: Set[int] | None,
+    ) -> None:
+        self._problem = problem
+        self._in_place = in_place
+        self._at: dict[Position, list[Allocation]] = {}
+        self._needed: set[Position] = set()
+        for allocation in allocations:
+            if allocation.value < 0:
+                continue
+            self._at.setdefault(allocation.position, []).append(allocation)
+            source = allocation.depends_on
+            if source is not None and (
+                source.position != allocation.position
+                or not isinstance(allocation, CopyAllocation)
+            ):
+                self._needed |= {source.position, allocation.position}
+
+    def places(self, value: Value) -> list[FreePlace]:
+        """The free places of a value."""
+        problem = self._problem
+        homes = sorted(p for p in value.positions if not problem.is_trivial(p.step))
+        uses: dict[Position, list[tuple[int, Use]]] = {home: [] for home in homes}
+        for number, use in enumerate(value.uses):
+            region = problem.region_of[use.step]
+            before = [
+                home
+                for home in homes
+                if home.step < use.step and problem.region_of[home.step] == region
+            ]
+            if not before:
+                return []
+            uses[before[-1]].append((number, use))
+        alone = len(homes) == 1
+        found = []
+        for home in homes:
+            place = self._place(value, home, uses[home], alone=alone)
+            if place is not None:
+                found.append(place)
+        return found
+
+    def _place(
+        self,
+        value: Value,
+        home: Position,
+        uses: list[tuple[int, Use]],
+        *,
+        alone: bool,
+    ) -> FreePlace | None:
+        problem = self._problem
+        region = problem.region_of[home.step]
+        here = self._at.get(home, ())
+        if problem.regions[region].kind not in _KINDS or home in self._needed:
+            return None
+        if any(type(a) not in (PinnedAllocation, CopyAllocation) for a in here):
+            return None
+        ties = self._ties(value, home, [use for _, use in uses])
+        tied = not alone or self._is_made_of_another(value, home) or bool(ties)
+        if tied and not _is_anchored(here, home, ties):
+            return None
+        outlet = problem.regions[region].root
+        read = dict(zip(value.uses, value.use_bytes, strict=False))
+        written = dict(zip(value.positions, value.position_bytes, strict=False))
+        rows = [
+            FreeUse(
+                use,
+                max(0.0, read.get(use, 0.0)),
+                number in value.banned_uses or use.step == outlet or use in ties,
+                problem.is_trivial(use.step),
+            )
+            for number, use in uses
+        ]
+        rows.sort(key=lambda item: (item.use.step, item.use))
+        return FreePlace(
+            value.id,
+            value.size,
+            home,
+            region,
+            max(0.0, written.get(home, 0.0)),
+            not tied
+            and value.definable
+            and not value.is_constant
+            and home.step not in problem.regions[region].parameters
+            and home.step != outlet,
+            tuple(rows),
+        )
+
+    def _ties(self, value: Value, home: Position, uses: Iterable[Use]) -> set[Use]:
+        """Uses that hand the storage on, to a region, a result, or across time."""
+        problem = self._problem
+        region = problem.region_of[home.step]
+        root = problem.regions[region].root if region else -1
+        made = self._made_in_place(value)
+        return {
+            use
+            for use in uses
+            if use.index
+            or use.step == root
+            or use.step in made
+            or _hands_on(problem, use.step)
+        }
+
+    def _made_in_place(self, value: Value) -> set[int]:
+        """Steps at which other values of the buffer are made of what is read there."""
+        problem = self._problem
+        members = problem.buffers[value.buffer]
+        made = {
+            position.step
+            for member in members
+            if member != value.id
+            for position in problem.values[member].positions
+            if not problem.is_trivial(position.step)
+        }
+        return made if self._in_place is None else made & self._in_place
+
+    def _is_made_of_another(self, value: Value, home: Position) -> bool:
+        """Whether the place is tied where it is defined."""
+        problem = self._problem
+        region = problem.region_of[home.step]
+        if _hands_on(problem, home.step):
+            return True
+        if region and home.step in problem.regions[region].parameters:
+            return True
+        if self._in_place is not None and home.step not in self._in_place:
+            return False
+        return any(
+            use.step == home.step
+            for member in problem.buffers[value.buffer]
+            if member != value.id
+            for use in problem.values[member].uses
+        )
+
+
+def _is_anchored(
+    here: Sequence[Allocation], home: Position, ties: Iterable[Use]
+) -> bool:
+    """Whether the value is defined in default memory, and its ties read that."""
+    pinned = [a for a in here if not a.is_copy_like]
+    if len(pinned) != 1 or pinned[0].is_alternate or pinned[0].position != home:
         return False
-    read = {use.step for use in value.uses}
-    made = value.position.step
-    for member in members:
-        other = problem.values[member]
-        if member == value.id:
-            continue
-        if any(
-            p.step in read and not problem.is_trivial(p.step) for p in other.positions
-        ):
-            return True
-        if any(use.step == made for use in other.uses):
-            return True
-    return False
+    return set(ties) <= set(pinned[0].uses)
 
 
 def _hands_on(problem: Problem, step: int) -> bool:
@@ -127,32 +261,9 @@ def _hands_on(problem: Problem, step: int) -> bool:
     return opcode in _RUNNING or opcode in _OTHER or opcode.endswith(_ASYNC)
 
 
-def _free(problem: Problem, value: Value) -> FreeValue:
-    region = problem.region_of[value.position.step]
-    entry = problem.regions[0]
-    root = problem.regions[region].root
-    inputs = problem.regions[region].parameters
-    read = dict(zip(value.uses, value.use_bytes, strict=False))
-    uses = [
-        FreeUse(
-            use,
-            max(0.0, read.get(use, 0.0)),
-            number in value.banned_uses or use.step == root,
-            problem.is_trivial(use.step),
-        )
-        for number, use in enumerate(value.uses)
-    ]
-    uses.sort(key=lambda item: (item.use.step, item.use))
-    step = value.position.step
-    return FreeValue(
-        value.id,
-        value.size,
-        step,
-        region,
-        max(0.0, value.position_bytes[0]) if value.position_bytes else 0.0,
-        value.definable
-        and not value.is_constant
-        and step not in inputs
-        and step not in (entry.root, root),
-        tuple(uses),
-    )
+def by_value(places: Mapping[Position, FreePlace]) -> dict[int, list[FreePlace]]:
+    """The free places of each value."""
+    found: dict[int, list[FreePlace]] = {}
+    for place in places.values():
+        found.setdefault(place.value, []).append(place)
+    return found

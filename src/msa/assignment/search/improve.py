@@ -11,10 +11,10 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from msa.assignment.allocation import Allocation
+from msa.assignment.allocation import Allocation, Position
 from msa.assignment.problem import Problem
 from msa.assignment.search.draft import Change, Draft
-from msa.assignment.search.free import FreeValue
+from msa.assignment.search.free import FreePlace
 from msa.assignment.search.proposals import Proposer
 from msa.assignment.search.sketches import Sketch, allocations_of
 
@@ -42,7 +42,7 @@ class Improver:
         self,
         problem: Problem,
         draft: Draft,
-        free: dict[int, FreeValue],
+        free: dict[Position, FreePlace],
         trips: Sequence[float],
         budget: float,
     ) -> None:
@@ -62,61 +62,61 @@ class Improver:
         before = math.inf
         while self.left > 0 and self.seconds < before * (1.0 - 1e-4):
             before = self.seconds
-            for value in self._order():
+            for place in self._order():
                 if self.left <= 0:
                     break
-                self.decide(value)
+                self.decide(place)
 
-    def _order(self) -> list[FreeValue]:
+    def _order(self) -> list[FreePlace]:
         """Values that could gain, the most first."""
         rows = []
         least = self.seconds * 1e-6
         stalled = sum(self._draft.timeline.stalls.values()) > least
-        for value in self._free.values():
-            gain = self._potential(value)
-            if gain > least or (stalled and self._is_copied(value)):
-                rows.append((-gain, value.value, value))
+        for place in self._free.values():
+            gain = self._potential(place)
+            if gain > least or (stalled and self._is_copied(place)):
+                rows.append((-gain, place.position, place))
         rows.sort()
-        return [value for _, _, value in rows]
+        return [place for _, _, place in rows]
 
-    def _is_copied(self, value: FreeValue) -> bool:
+    def _is_copied(self, place: FreePlace) -> bool:
         """Whether it has a copy, for which others may wait in the queue."""
         draft = self._draft
         return any(
             draft.allocations[n].is_copy_like
-            for n in draft.of_value.get(value.value, ())
+            for n in draft.of_place.get(place.position, ())
         )
 
-    def _potential(self, value: FreeValue) -> float:
+    def _potential(self, place: FreePlace) -> float:
         """Seconds that the value could gain at most: slow accesses, and its stalls."""
         timeline, trips = self._draft.timeline, self._trips
         fast: set[object] = set()
         total = 0.0
-        for number in self._draft.of_value.get(value.value, ()):
+        for number in self._draft.of_place.get(place.position, ()):
             allocation = self._draft.allocations[number]
             if allocation.is_copy_like:
                 total += timeline.stalls.get(allocation.available, 0.0)
             if allocation.is_alternate:
                 fast.update(allocation.uses)
                 if not allocation.is_copy_like:
-                    fast.add(value.step)
-        for item in value.uses:
+                    fast.add(place.position)
+        for item in place.uses:
             if item.use not in fast and item.size and not item.default:
                 step = item.use.step
                 total += timeline.gain(step, item.size, 0.0) * trips[step]
-        if value.definable and value.step not in fast:
-            total += timeline.gain(value.step, 0.0, value.written) * trips[value.step]
+        if place.definable and place.position not in fast:
+            total += timeline.gain(place.step, 0.0, place.written) * trips[place.step]
         return total
 
     # -- one value -------------------------------------------------------------------
 
-    def decide(self, value: FreeValue) -> bool:
+    def decide(self, place: FreePlace) -> bool:
         """Decide a value anew; whether anything was changed for the better."""
         timeline = self._draft.timeline
         self._changes = []
         start = timeline.bookmark()
         wishes: list[tuple[float, Sketch]] = []
-        found = self._replan(value, self.seconds, wishes)
+        found = self._replan(place, self.seconds, wishes)
         if found < self.seconds * _LESS:
             self.seconds = timeline.commit()
             self._pay()
@@ -125,7 +125,7 @@ class Improver:
         for _, sketch in wishes[:_WISHES]:
             if self.left <= 0:
                 break
-            found = self._make_room(value, sketch)
+            found = self._make_room(place, sketch)
             if found < self.seconds * _LESS:
                 self.seconds = timeline.commit()
                 self._pay()
@@ -143,7 +143,7 @@ class Improver:
 
     def _replan(
         self,
-        value: FreeValue,
+        place: FreePlace,
         now: float,
         wishes: list[tuple[float, Sketch]] | None = None,
         around: tuple[int, int] | None = None,
@@ -154,18 +154,18 @@ class Improver:
         accesses gain; sketches that leave room in the steps `around` are tried too.
         """
         draft, timeline = self._draft, self._draft.timeline
-        gone = draft.lift(value.value)
+        gone = draft.lift(place.position)
         bare = timeline.bookmark()
         best, best_made = now * _LESS, None
-        for sketch in self._proposer.sketches(value, around):
+        for sketch in self._proposer.sketches(place, around):
             if self.left <= 0:
                 break
-            made = allocations_of(self._problem, value, sketch)
+            made = allocations_of(place, sketch)
             self.left -= _TRIAL_WORK + _SCAN_WORK * len(draft.layout)
-            came = draft.put(made, value.size)
+            came = draft.put(made, place.size)
             if came is None:
                 if wishes is not None:
-                    wishes.append((self._gain(value, made), sketch))
+                    wishes.append((self._gain(place, made), sketch))
                 continue
             seconds = timeline.run()
             self._pay()
@@ -176,15 +176,15 @@ class Improver:
         if best_made is None:
             draft.put_back(gone)
             return now
-        came = draft.put(best_made, value.size)
+        came = draft.put(best_made, place.size)
         assert came is not None
-        self._changes.append(Change(value.value, gone, came))
+        self._changes.append(Change(place.position, gone, came))
         return best
 
-    def _gain(self, value: FreeValue, made: Iterable[Allocation]) -> float:
+    def _gain(self, place: FreePlace, made: Iterable[Allocation]) -> float:
         """Seconds that accesses gain, stalls not counted, others as they are."""
         timeline, trips = self._draft.timeline, self._trips
-        sizes = {item.use: item.size for item in value.uses}
+        sizes = {item.use: item.size for item in place.uses}
         total = 0.0
         for allocation in made:
             if not allocation.is_alternate:
@@ -192,34 +192,34 @@ class Improver:
             for use in allocation.uses:
                 total += timeline.gain(use.step, sizes[use], 0.0) * trips[use.step]
             if not allocation.is_copy_like:
-                step = value.step
-                total += timeline.gain(step, 0.0, value.written) * trips[step]
+                step = place.step
+                total += timeline.gain(step, 0.0, place.written) * trips[step]
         return total
 
     # -- making room -----------------------------------------------------------------
 
-    def _make_room(self, value: FreeValue, sketch: Sketch) -> float:
+    def _make_room(self, place: FreePlace, sketch: Sketch) -> float:
         """Put a sketch where others have to go, and decide those anew; the time."""
         draft, timeline = self._draft, self._draft.timeline
-        made = allocations_of(self._problem, value, sketch)
-        gone = draft.lift(value.value)
-        pushed = self._in_the_way(value, made)
+        made = allocations_of(place, sketch)
+        gone = draft.lift(place.position)
+        pushed = self._in_the_way(place, made)
         if pushed is None:
             draft.put_back(gone)
             return math.inf
         for other in pushed:
             free = self._free[other]
             left = draft.lift(other)
-            plain = draft.put(allocations_of(self._problem, free, Sketch()), free.size)
+            plain = draft.put(allocations_of(free, Sketch()), free.size)
             assert plain is not None
             self._changes.append(Change(other, left, plain))
-        came = draft.put(made, value.size)
+        came = draft.put(made, place.size)
         if came is None:
             draft.undo(self._changes)
             self._changes = []
             draft.put_back(gone)
             return math.inf
-        self._changes.append(Change(value.value, gone, came))
+        self._changes.append(Change(place.position, gone, came))
         found = timeline.run()
         self._pay()
         for other, around in pushed.items():
@@ -227,24 +227,24 @@ class Improver:
         return found
 
     def _in_the_way(
-        self, value: FreeValue, made: Sequence[Allocation]
-    ) -> dict[int, tuple[int, int]] | None:
+        self, place: FreePlace, made: Sequence[Allocation]
+    ) -> dict[Position, tuple[int, int]] | None:
         """Values that have to go, with the steps in which they do; None: too dear."""
         draft = self._draft
-        wanted = self._gain(value, made)
-        pushed: dict[int, tuple[int, int]] = {}
+        wanted = self._gain(place, made)
+        pushed: dict[Position, tuple[int, int]] = {}
         for allocation in made:
             if not allocation.is_alternate:
                 continue
             start, end = allocation.start, allocation.end
             self.left -= _TRIAL_WORK + 10 * _SCAN_WORK * len(draft.layout)
             room = draft.layout.make(
-                start, end, value.size, lambda n, a=start, b=end: self._price(n, a, b)
+                start, end, place.size, lambda n, a=start, b=end: self._price(n, a, b)
             )
             if room is None or room.cost >= wanted:
                 return None
             for number in room.taken_by:
-                pushed[draft.allocations[number].value] = (start, end)
+                pushed[draft.allocations[number].position] = (start, end)
         return pushed if len(pushed) <= _EVICTED else None
 
     def _price(self, number: int, start: int, end: int) -> float:
@@ -253,18 +253,18 @@ class Improver:
         Infinite if it must stay.
         """
         allocation = self._draft.allocations[number]
-        value = self._free.get(allocation.value)
-        if value is None:
+        place = self._free.get(allocation.position)
+        if place is None or allocation.value < 0:
             return math.inf
         timeline, trips = self._draft.timeline, self._trips
         total = 0.0
         inside = {use for use in allocation.uses if start <= use.step <= end}
         if inside:
-            for item in value.uses:
+            for item in place.uses:
                 if item.use in inside and item.size:
                     step = item.use.step
                     total -= timeline.gain(step, -item.size, 0.0) * trips[step]
-        step = value.step
+        step = place.step
         if not allocation.is_copy_like and start <= step <= end:
-            total -= timeline.gain(step, 0.0, -value.written) * trips[step]
+            total -= timeline.gain(step, 0.0, -place.written) * trips[step]
         return total

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Final
 
 from msa.assignment.problem import Problem
-from msa.assignment.search.free import FreeValue
+from msa.assignment.search.free import FreePlace
 from msa.assignment.search.sketches import Fetch, Sketch, first_in_default
 from msa.assignment.search.timeline import Timeline
 
@@ -34,7 +34,7 @@ class Proposer:
             self._steps[region].append(step)
 
     def sketches(
-        self, value: FreeValue, around: tuple[int, int] | None = None
+        self, place: FreePlace, around: tuple[int, int] | None = None
     ) -> Iterator[Sketch]:
         """Sketches, the plain one first; each is consistent, whether it fits or not.
 
@@ -44,30 +44,30 @@ class Proposer:
         steps = sorted(
             {
                 item.use.step
-                for item in value.uses
+                for item in place.uses
                 if not item.default and not item.trivial
             }
         )
         seen = {Sketch()}
-        for sketch in self._all(value, steps, around):
+        for sketch in self._all(place, steps, around):
             if sketch not in seen:
                 seen.add(sketch)
                 yield sketch
 
     def _all(
-        self, value: FreeValue, steps: list[int], around: tuple[int, int] | None
+        self, place: FreePlace, steps: list[int], around: tuple[int, int] | None
     ) -> Iterator[Sketch]:
         if around is not None:
-            yield from self._split(value, steps, around)
-        cuts = self._cuts(value, steps)
-        if value.definable:
-            yield from self._stays(value, steps, cuts)
-        yield from self._fetched(value, steps, cuts)
+            yield from self._split(place, steps, around)
+        cuts = self._cuts(place, steps)
+        if place.definable:
+            yield from self._stays(place, steps, cuts)
+        yield from self._fetched(place, steps, cuts)
 
-    def _cuts(self, value: FreeValue, steps: list[int]) -> list[int]:
+    def _cuts(self, place: FreePlace, steps: list[int]) -> list[int]:
         """Numbers of uses before which the value is left alone longest, ascending."""
         elapsed = self._timeline.elapsed
-        before = [value.step, *steps]
+        before = [place.step, *steps]
         gaps = sorted(
             range(1, len(steps)),
             key=lambda i: (elapsed[before[i] + 1] - elapsed[steps[i]], i),
@@ -75,30 +75,30 @@ class Proposer:
         return sorted(gaps[: _CLUSTERS - 1])
 
     def _stays(
-        self, value: FreeValue, steps: list[int], cuts: list[int]
+        self, place: FreePlace, steps: list[int], cuts: list[int]
     ) -> Iterator[Sketch]:
         """Defined in alternate memory, for all uses, or the first few, or none."""
         for count in (len(steps), *reversed(cuts), 0):
-            stay = steps[count - 1] if count else value.step
+            stay = steps[count - 1] if count else place.step
             plain = Sketch(stay)
-            first = first_in_default(value, plain)
+            first = first_in_default(place, plain)
             if first is None:
                 yield plain
                 continue
-            for done in self._landings(value, first):
+            for done in self._landings(place, first):
                 yield Sketch(stay, done)
             rest = steps[count:]
             if not rest:
                 continue
-            bound = [item.use.step for item in value.uses if item.default]
-            done = self._landing(value, 1.0, min([rest[0], *bound]))
+            bound = [item.use.step for item in place.uses if item.default]
+            done = self._landing(place, 1.0, min([rest[0], *bound]))
             for lead in _LEADS[:2]:
-                start = self._start(value, rest[0], lead, max(stay, done))
+                start = self._start(place, rest[0], lead, max(stay, done))
                 if start is not None:
                     yield Sketch(stay, done, (Fetch(start, rest[0], rest[-1]),))
 
     def _fetched(
-        self, value: FreeValue, steps: list[int], cuts: list[int]
+        self, place: FreePlace, steps: list[int], cuts: list[int]
     ) -> Iterator[Sketch]:
         """Fetched once, for all uses from one on; or for some in between."""
         if not steps:
@@ -113,49 +113,49 @@ class Proposer:
             spans[1, len(steps)] = None
         for first, last in spans:
             for lead in (*_LEADS, None):
-                start = self._start(value, steps[first], lead, value.step)
+                start = self._start(place, steps[first], lead, place.step)
                 if start is not None:
                     yield Sketch(fetches=(Fetch(start, steps[first], steps[last - 1]),))
         if cuts:
             fetches: list[Fetch] = []
             for first, last in pairwise(bounds):
-                earliest = fetches[-1].last if fetches else value.step
-                start = self._start(value, steps[first], 1.0, earliest)
+                earliest = fetches[-1].last if fetches else place.step
+                start = self._start(place, steps[first], 1.0, earliest)
                 if start is not None:
                     fetches.append(Fetch(start, steps[first], steps[last - 1]))
             if len(fetches) > 1:
                 yield Sketch(fetches=tuple(fetches))
 
     def _split(
-        self, value: FreeValue, steps: list[int], around: tuple[int, int]
+        self, place: FreePlace, steps: list[int], around: tuple[int, int]
     ) -> Iterator[Sketch]:
         """In alternate memory before some steps, or after, or both."""
         before = steps[: bisect_left(steps, around[0])]
         after = steps[bisect_right(steps, around[1]) :]
         heads: list[tuple[Fetch, ...]] = [()]
         if before:
-            start = self._start(value, before[0], 1.0, value.step)
+            start = self._start(place, before[0], 1.0, place.step)
             if start is not None:
                 heads.append((Fetch(start, before[0], before[-1]),))
-        bound = [item.use.step for item in value.uses if item.default]
+        bound = [item.use.step for item in place.uses if item.default]
         for head in heads:
             if not after:
                 if head:
                     yield Sketch(fetches=head)
                 continue
-            low = max(around[1], value.step)
+            low = max(around[1], place.step)
             for lead in _LEADS[:2]:
-                start = self._start(value, after[0], lead, low)
+                start = self._start(place, after[0], lead, low)
                 if start is not None:
                     yield Sketch(fetches=(*head, Fetch(start, after[0], after[-1])))
-        if value.definable and value.step < around[0]:
-            stay = before[-1] if before else value.step
+        if place.definable and place.step < around[0]:
+            stay = before[-1] if before else place.step
             rest = [s for s in steps if s > stay]
-            done = self._landing(value, 1.0, min([*rest[:1], *bound, around[0]]))
+            done = self._landing(place, 1.0, min([*rest[:1], *bound, around[0]]))
             start = (
-                self._start(value, after[0], 1.0, max(stay, done)) if after else None
+                self._start(place, after[0], 1.0, max(stay, done)) if after else None
             )
-            if done > value.step:
+            if done > place.step:
                 yield Sketch(stay, done)
                 if start is not None:
                     yield Sketch(stay, done, (Fetch(start, after[0], after[-1]),))
@@ -163,13 +163,13 @@ class Proposer:
     # -- times -----------------------------------------------------------------------
 
     def _start(
-        self, value: FreeValue, first: int, lead: float | None, earliest: int
+        self, place: FreePlace, first: int, lead: float | None, earliest: int
     ) -> int | None:
         """Step after which a fetch starts to have `lead` times its time; None: none.
 
         Without a lead it is as early as can be.
         """
-        steps = self._steps[value.region]
+        steps = self._steps[place.region]
         low = bisect_left(steps, earliest)
         high = bisect_left(steps, first) - 1
         if high < low:
@@ -177,20 +177,20 @@ class Proposer:
         if lead is None:
             return steps[low]
         idle = self._timeline.idle
-        wanted = idle[first] - lead * value.size / self._rate
+        wanted = idle[first] - lead * place.size / self._rate
         boundary = bisect_right(idle, wanted, 0, first + 1) - 1
         place = bisect_right(steps, boundary - 1) - 1
         return steps[min(max(place, low), high)]
 
-    def _landing(self, value: FreeValue, lead: float, latest: int) -> int:
+    def _landing(self, place: FreePlace, lead: float, latest: int) -> int:
         """Step before which an eviction ends that is given `lead` times its time."""
-        steps = self._steps[value.region]
+        steps = self._steps[place.region]
         idle = self._timeline.idle
-        wanted = idle[value.step + 1] + lead * value.size / self._rate
-        boundary = bisect_left(idle, wanted, value.step + 1, len(idle) - 1)
-        place = bisect_left(steps, max(boundary, value.step + 1))
+        wanted = idle[place.step + 1] + lead * place.size / self._rate
+        boundary = bisect_left(idle, wanted, place.step + 1, len(idle) - 1)
+        place = bisect_left(steps, max(boundary, place.step + 1))
         return min(steps[min(place, len(steps) - 1)], latest)
 
-    def _landings(self, value: FreeValue, latest: int) -> list[int]:
-        found = [self._landing(value, lead, latest) for lead in _LEADS]
-        return [d for d in dict.fromkeys((*found, latest)) if d > value.step]
+    def _landings(self, place: FreePlace, latest: int) -> list[int]:
+        found = [self._landing(place, lead, latest) for lead in _LEADS]
+        return [d for d in dict.fromkeys((*found, latest)) if d > place.step]

@@ -14,8 +14,7 @@ from msa.assignment.allocation import (
     MemorySpace,
     PinnedAllocation,
 )
-from msa.assignment.problem import Problem
-from msa.assignment.search.free import FreeValue
+from msa.assignment.search.free import FreePlace
 
 
 class Fetch(NamedTuple):
@@ -41,18 +40,18 @@ class Sketch(NamedTuple):
     fetches: tuple[Fetch, ...] = ()
 
 
-def first_in_default(value: FreeValue, sketch: Sketch) -> int | None:
+def first_in_default(place: FreePlace, sketch: Sketch) -> int | None:
     """First step that needs the value in default memory; None: none does."""
     if sketch.fetches:
         first = sketch.fetches[0].start_after
-        return min([first, *_read_in_default(value, sketch)])
-    return min(_read_in_default(value, sketch), default=None)
+        return min([first, *_read_in_default(place, sketch)])
+    return min(_read_in_default(place, sketch), default=None)
 
 
-def _read_in_default(value: FreeValue, sketch: Sketch) -> list[int]:
+def _read_in_default(place: FreePlace, sketch: Sketch) -> list[int]:
     return [
         item.use.step
-        for item in value.uses
+        for item in place.uses
         if not item.trivial or item.default
         if item.default or not _is_fast(sketch, item.use.step)
     ]
@@ -64,35 +63,32 @@ def _is_fast(sketch: Sketch, step: int) -> bool:
     return any(fetch.first <= step <= fetch.last for fetch in sketch.fetches)
 
 
-def allocations_of(
-    problem: Problem, value: FreeValue, sketch: Sketch
-) -> list[Allocation]:
+def allocations_of(place: FreePlace, sketch: Sketch) -> list[Allocation]:
     """Allocations, sources first, in alternate memory without chunks."""
-    position = problem.values[value.value].position
-    last = max((item.use.step for item in value.uses), default=value.step)
+    last = max((item.use.step for item in place.uses), default=place.step)
     pinned = PinnedAllocation(
-        value=value.value,
-        position=position,
+        value=place.value,
+        position=place.position,
         space=MemorySpace.DEFAULT,
         chunk=None,
-        start=value.step,
+        start=place.step,
         end=last,
     )
     made: list[Allocation] = [pinned]
     source: Allocation | None = pinned
     if sketch.stay is not None:
         pinned.space = MemorySpace.ALTERNATE
-        pinned.end = max(sketch.stay, value.step)
+        pinned.end = max(sketch.stay, place.step)
         source = None
         if sketch.evict is not None:
             pinned.end = max(pinned.end, sketch.evict)
-            source = _copy(pinned, value.step, sketch.evict, last)
+            source = _copy(pinned, place.step, sketch.evict, last)
             made.append(source)
     for fetch in sketch.fetches:
         assert source is not None
         copy = _copy(source, fetch.start_after, fetch.first, fetch.last)
         made.append(copy)
-    _serve(value, made, source, sketch)
+    _serve(place, made, source, sketch)
     return made
 
 
@@ -113,13 +109,13 @@ def _copy(
 
 
 def _serve(
-    value: FreeValue,
+    place: FreePlace,
     made: Sequence[Allocation],
     source: Allocation | None,
     sketch: Sketch,
 ) -> None:
     """Let each use read the one that is there: alternate memory where it may."""
-    for item in value.uses:
+    for item in place.uses:
         step = item.use.step
         chosen = source
         if not item.default:

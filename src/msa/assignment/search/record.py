@@ -1,0 +1,91 @@
+"""The result of a search, with a log of what it decided and why."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+
+from msa.assignment.algorithm import AllocationResult, Statistics
+from msa.assignment.allocation import Allocation, AllocationSequence, Position, Use
+from msa.assignment.outcomes import Decision, Outcome, Served
+from msa.assignment.problem import Problem
+from msa.assignment.search.draft import Draft
+from msa.assignment.search.free import FreePlace
+
+
+def result_of(
+    problem: Problem,
+    start: AllocationResult,
+    draft: Draft,
+    free: Mapping[Position, FreePlace],
+) -> AllocationResult:
+    """The result that the draft states; decisions of values that it changed are new."""
+    sequence = draft.sequence()
+    before = set(start.allocations)
+    places = sorted({a.position for a in sequence if a not in before})
+    changed = {free[place].value for place in places}
+    new = [d for place in places for d in _decisions(draft, free[place])]
+    known = {(d.value, d.use) for d in new}
+    decisions = [d for d in start.decisions if (d.value, d.use) not in known]
+    decisions += new
+    return dataclasses.replace(
+        start,
+        allocations=sequence,
+        heap_bytes=max(start.heap_bytes, sequence.peak_bytes()),
+        decisions=tuple(decisions),
+        buffer_decisions=tuple(
+            d for d in start.buffer_decisions if d.value not in changed
+        ),
+        cross_program_prefetches=tuple(
+            fetched
+            for fetched in start.cross_program_prefetches
+            if fetched.value not in changed
+        ),
+        statistics=_statistics(start, sequence, len(decisions)),
+    )
+
+
+def _statistics(
+    start: AllocationResult, sequence: AllocationSequence, decided: int
+) -> Statistics:
+    copies = list(sequence.copies())
+    prefetches = sum(copy.is_alternate for copy in copies)
+    return dataclasses.replace(
+        start.statistics,
+        segments=decided,
+        prefetches=prefetches,
+        evictions=len(copies) - prefetches,
+    )
+
+
+def _decisions(draft: Draft, place: FreePlace) -> Iterator[Decision]:
+    """One per use: how it is served, and what stood in the way of fast memory."""
+    served_by: dict[Use, Allocation] = {}
+    for number in draft.of_place.get(place.position, ()):
+        allocation = draft.allocations[number]
+        served_by.update((use, allocation) for use in allocation.uses)
+    previous = place.step
+    for item in place.uses:
+        allocation = served_by[item.use]
+        served, failures = Served.DEFAULT, Outcome.SUCCESS
+        if allocation.is_alternate:
+            served = Served.PREFETCH if allocation.is_copy_like else Served.NO_COPY
+        elif not item.default:
+            failures = _failures(draft, place, previous, item.use.step)
+        yield Decision(
+            place.value,
+            item.use,
+            previous,
+            item.use.step,
+            served,
+            failures,
+            item.default,
+        )
+        previous = item.use.step
+
+
+def _failures(draft: Draft, place: FreePlace, first: int, last: int) -> Outcome:
+    """Why a use that may read fast memory does not."""
+    if draft.layout.find(min(first + 1, last), last, place.size) is None:
+        return Outcome.OUT_OF_MEMORY
+    return Outcome.VIOLATES_ASYNC_COPY_RESOURCE
