@@ -173,13 +173,14 @@ class _Finder:
         if tied and not _is_anchored(here, home, ties):
             return None
         outlet = problem.regions[region].root
+        handed = outlet if problem.is_trivial(outlet) else -1
         read = dict(zip(value.uses, value.use_bytes, strict=False))
         written = dict(zip(value.positions, value.position_bytes, strict=False))
         rows = [
             FreeUse(
                 use,
                 max(0.0, read.get(use, 0.0)),
-                number in value.banned_uses or use.step == outlet or use in ties,
+                number in value.banned_uses or use.step == handed or use in ties,
                 problem.is_trivial(use.step),
             )
             for number, use in uses
@@ -203,7 +204,9 @@ class _Finder:
         """Uses that hand the storage on, to a region, a result, or across time."""
         problem = self._problem
         region = problem.region_of[home.step]
-        root = problem.regions[region].root if region else -1
+        root = problem.regions[region].root
+        if not region or not problem.is_trivial(root):
+            root = -1
         made = self._made_in_place(value)
         return {
             use

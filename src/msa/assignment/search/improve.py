@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Final
 
 from msa.assignment.allocation import Allocation, Position
@@ -47,12 +48,10 @@ class Improver:
         budget: float,
     ) -> None:
         self._draft = draft
-        self._problem = problem
         self._free = free
         self._trips = trips
         self._proposer = Proposer(problem, draft.timeline)
         self._changes: list[Change] = []
-        self._marked = 0
         self.seconds = draft.timeline.commit()
         self.left = budget
         self._work = draft.timeline.work
@@ -90,6 +89,7 @@ class Improver:
     def _potential(self, place: FreePlace) -> float:
         """Seconds that the value could gain at most: slow accesses, and its stalls."""
         timeline, trips = self._draft.timeline, self._trips
+        accesses = timeline.accesses
         fast: set[object] = set()
         total = 0.0
         for number in self._draft.of_place.get(place.position, ()):
@@ -103,9 +103,9 @@ class Improver:
         for item in place.uses:
             if item.use not in fast and item.size and not item.default:
                 step = item.use.step
-                total += timeline.gain(step, item.size, 0.0) * trips[step]
+                total += accesses.gain(step, item.size, 0.0) * trips[step]
         if place.definable and place.position not in fast:
-            total += timeline.gain(place.step, 0.0, place.written) * trips[place.step]
+            total += accesses.gain(place.step, 0.0, place.written) * trips[place.step]
         return total
 
     # -- one value -------------------------------------------------------------------
@@ -183,17 +183,17 @@ class Improver:
 
     def _gain(self, place: FreePlace, made: Iterable[Allocation]) -> float:
         """Seconds that accesses gain, stalls not counted, others as they are."""
-        timeline, trips = self._draft.timeline, self._trips
+        accesses, trips = self._draft.timeline.accesses, self._trips
         sizes = {item.use: item.size for item in place.uses}
         total = 0.0
         for allocation in made:
             if not allocation.is_alternate:
                 continue
             for use in allocation.uses:
-                total += timeline.gain(use.step, sizes[use], 0.0) * trips[use.step]
+                total += accesses.gain(use.step, sizes[use], 0.0) * trips[use.step]
             if not allocation.is_copy_like:
                 step = place.step
-                total += timeline.gain(step, 0.0, place.written) * trips[step]
+                total += accesses.gain(step, 0.0, place.written) * trips[step]
         return total
 
     # -- making room -----------------------------------------------------------------
@@ -238,16 +238,15 @@ class Improver:
                 continue
             start, end = allocation.start, allocation.end
             self.left -= _TRIAL_WORK + 10 * _SCAN_WORK * len(draft.layout)
-            room = draft.layout.make(
-                start, end, place.size, lambda n, a=start, b=end: self._price(n, a, b)
-            )
+            price = partial(self._price, start, end)
+            room = draft.layout.make(start, end, place.size, price)
             if room is None or room.cost >= wanted:
                 return None
             for number in room.taken_by:
                 pushed[draft.allocations[number].position] = (start, end)
         return pushed if len(pushed) <= _EVICTED else None
 
-    def _price(self, number: int, start: int, end: int) -> float:
+    def _price(self, start: int, end: int, number: int) -> float:
         """Seconds lost at least if an allocation goes from steps [start, end].
 
         Infinite if it must stay.
@@ -256,15 +255,15 @@ class Improver:
         place = self._free.get(allocation.position)
         if place is None or allocation.value < 0:
             return math.inf
-        timeline, trips = self._draft.timeline, self._trips
+        accesses, trips = self._draft.timeline.accesses, self._trips
         total = 0.0
         inside = {use for use in allocation.uses if start <= use.step <= end}
         if inside:
             for item in place.uses:
                 if item.use in inside and item.size:
                     step = item.use.step
-                    total -= timeline.gain(step, -item.size, 0.0) * trips[step]
+                    total -= accesses.gain(step, -item.size, 0.0) * trips[step]
         step = place.step
         if not allocation.is_copy_like and start <= step <= end:
-            total -= timeline.gain(step, 0.0, -place.written) * trips[step]
+            total -= accesses.gain(step, 0.0, -place.written) * trips[step]
         return total

@@ -179,8 +179,8 @@ class Proposer:
         idle = self._timeline.idle
         wanted = idle[first] - lead * place.size / self._rate
         boundary = bisect_right(idle, wanted, 0, first + 1) - 1
-        place = bisect_right(steps, boundary - 1) - 1
-        return steps[min(max(place, low), high)]
+        number = bisect_right(steps, boundary - 1) - 1
+        return steps[min(max(number, low), high)]
 
     def _landing(self, place: FreePlace, lead: float, latest: int) -> int:
         """Step before which an eviction ends that is given `lead` times its time."""
@@ -188,8 +188,8 @@ class Proposer:
         idle = self._timeline.idle
         wanted = idle[place.step + 1] + lead * place.size / self._rate
         boundary = bisect_left(idle, wanted, place.step + 1, len(idle) - 1)
-        place = bisect_left(steps, max(boundary, place.step + 1))
-        return min(steps[min(place, len(steps) - 1)], latest)
+        number = bisect_left(steps, max(boundary, place.step + 1))
+        return min(steps[min(number, len(steps) - 1)], latest)
 
     def _landings(self, place: FreePlace, latest: int) -> list[int]:
         found = [self._landing(place, lead, latest) for lead in _LEADS]

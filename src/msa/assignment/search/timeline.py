@@ -21,8 +21,9 @@ from msa.analysis.simulation.machine import (
     Trips,
 )
 from msa.assignment.allocation import Allocation, CopyAllocation, SlicedCopyAllocation
-from msa.assignment.estimate import FREE, Loop, bytes_of_places, loops_of
+from msa.assignment.estimate import Loop, loops_of
 from msa.assignment.problem import Problem
+from msa.assignment.search.accesses import Accesses
 
 _SPACING: Final = 8
 """Boundaries with copies between two marks."""
@@ -75,6 +76,7 @@ class Timeline:
 
     Attributes:
         seconds: of the whole program, as of the last call of `run` or `commit`.
+        accesses: bytes that steps move fast.
         stalls: step → seconds waited there, over all its runs, as of `commit`.
         work: boundaries passed so far in all runs.
     """
@@ -83,10 +85,7 @@ class Timeline:
         self._problem = problem
         machine = problem.machine
         self._rate = machine.default_bandwidth * machine.copy_scaling
-        self._bytes = bytes_of_places(problem)
-        self._read = [0.0] * problem.end
-        self._written = [0.0] * problem.end
-        self._counts = [opcode not in FREE for opcode in problem.opcodes]
+        self.accesses = Accesses(problem)
         self._tree = _tree(problem)
         self._events: dict[int, list[_Event]] = {}
         self._places: list[int] = []
@@ -109,7 +108,7 @@ class Timeline:
 
     def add(self, number: int, allocation: Allocation) -> None:
         """Let an allocation take part; `number` orders those that are otherwise equal."""
-        self._access(allocation, 1.0)
+        self._touch_steps(self.accesses.move(allocation, 1.0))
         for place, event in self._copy_events(number, allocation):
             row = self._events.get(place)
             if row is None:
@@ -119,28 +118,13 @@ class Timeline:
 
     def remove(self, number: int, allocation: Allocation) -> None:
         """Take an allocation back that was added under that number."""
-        self._access(allocation, -1.0)
+        self._touch_steps(self.accesses.move(allocation, -1.0))
         for place, event in self._copy_events(number, allocation):
             row = self._events[place]
             row.remove(event)
             if not row:
                 del self._events[place]
                 del self._places[bisect_left(self._places, place)]
-
-    def _access(self, allocation: Allocation, sign: float) -> None:
-        if not allocation.is_alternate or allocation.kind in ("scoped", "window"):
-            return
-        sizes = self._bytes
-        for use in allocation.uses:
-            size = sizes.get(use)
-            if size:
-                self._read[use.step] += sign * size
-                self._touch_step(use.step)
-        if not allocation.is_copy_like:
-            size = sizes.get(allocation.position)
-            if size:
-                self._written[allocation.position.step] += sign * size
-                self._touch_step(allocation.position.step)
 
     def _copy_events(
         self, number: int, allocation: Allocation
@@ -166,10 +150,11 @@ class Timeline:
         self._low = min(self._low, boundary)
         self._high = max(self._high, boundary)
 
-    def _touch_step(self, step: int) -> None:
-        self._touched[step] = None
-        self._touch(step)
-        self._touch(step + 1)
+    def _touch_steps(self, steps: Iterable[int]) -> None:
+        for step in steps:
+            self._touched[step] = None
+            self._touch(step)
+            self._touch(step + 1)
 
     def bookmark(self) -> _Bookmark:
         """What has been touched since the last commit."""
@@ -182,34 +167,11 @@ class Timeline:
 
     # -- steps -----------------------------------------------------------------------
 
-    def step_cost(self, step: int, read: float, written: float) -> tuple[float, float]:
-        """Seconds, and idle seconds of default memory, with so many fast bytes."""
-        machine = self._problem.machine
-        total = max(self._problem.total_bytes[step], 0.0)
-        slow = max(total - read - written, 0.0) / machine.default_bandwidth
-        memory = (
-            read / machine.alternate_read_bandwidth
-            + written / machine.alternate_write_bandwidth
-            + slow
-        )
-        seconds = max(self._problem.compute_seconds[step], memory)
-        return seconds, seconds - slow
-
-    def gain(self, step: int, read: float, written: float) -> float:
-        """Seconds that one run of a step gains if so many more bytes were fast."""
-        now, _ = self.step_cost(step, self._read[step], self._written[step])
-        then, _ = self.step_cost(
-            step, self._read[step] + read, self._written[step] + written
-        )
-        return now - then if self._counts[step] else 0.0
-
     def _changes(self) -> list[tuple[int, float, float]]:
         """Touched steps with the seconds and idle seconds that were added to them."""
         found = []
         for step in self._touched:
-            if not self._counts[step]:
-                continue
-            seconds, idle = self.step_cost(step, self._read[step], self._written[step])
+            seconds, idle = self.accesses.cost(step)
             more, freer = (
                 seconds - self._step_seconds[step],
                 idle - self._step_idle[step],
@@ -424,12 +386,3 @@ def _tree(problem: Problem) -> _Node:
         stack[-1].inner.append(node)
         stack.append(node)
     return root
-
-
-def timeline_of(problem: Problem, allocations: Iterable[Allocation]) -> Timeline:
-    """A timeline of allocations, numbered in their order."""
-    timeline = Timeline(problem)
-    for number, allocation in enumerate(allocations):
-        timeline.add(number, allocation)
-    timeline.commit()
-    return timeline

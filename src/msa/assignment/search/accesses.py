@@ -1,0 +1,63 @@
+"""Bytes that each step moves fast, and what it takes with them."""
+
+from __future__ import annotations
+
+from msa.assignment.allocation import Allocation
+from msa.assignment.estimate import FREE, bytes_of_places
+from msa.assignment.problem import Problem
+
+
+class Accesses:
+    """Bytes read and written in alternate memory, per step."""
+
+    __slots__ = ("_bytes", "_counts", "_problem", "_read", "_written")
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._bytes = bytes_of_places(problem)
+        self._read = [0.0] * problem.end
+        self._written = [0.0] * problem.end
+        self._counts = [opcode not in FREE for opcode in problem.opcodes]
+
+    def move(self, allocation: Allocation, share: float) -> list[int]:
+        """Count an allocation's accesses `share` times more; the steps that change."""
+        if not allocation.is_alternate or allocation.kind in ("scoped", "window"):
+            return []
+        steps = []
+        for use in allocation.uses:
+            size = self._bytes.get(use)
+            if size:
+                self._read[use.step] += share * size
+                steps.append(use.step)
+        size = self._bytes.get(allocation.position)
+        if size and not allocation.is_copy_like:
+            self._written[allocation.position.step] += share * size
+            steps.append(allocation.position.step)
+        return steps
+
+    def cost(
+        self, step: int, read: float = 0.0, written: float = 0.0
+    ) -> tuple[float, float]:
+        """Seconds of one run, and those of them that leave default memory idle.
+
+        `read` and `written` bytes more are fast.
+        """
+        if not self._counts[step]:
+            return 0.0, 0.0
+        problem = self._problem
+        machine = problem.machine
+        read += self._read[step]
+        written += self._written[step]
+        total = max(problem.total_bytes[step], 0.0)
+        slow = max(total - read - written, 0.0) / machine.default_bandwidth
+        memory = (
+            read / machine.alternate_read_bandwidth
+            + written / machine.alternate_write_bandwidth
+            + slow
+        )
+        seconds = max(problem.compute_seconds[step], memory)
+        return seconds, seconds - slow
+
+    def gain(self, step: int, read: float, written: float) -> float:
+        """Seconds that one run of a step gains if so many more bytes are fast."""
+        return self.cost(step)[0] - self.cost(step, read, written)[0]

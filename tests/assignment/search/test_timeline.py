@@ -1,0 +1,102 @@
+"""The incremental timeline gives what the estimator gives, after any changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import msa
+from msa.assignment.allocation import Allocation
+from msa.assignment.estimate import Estimator
+from msa.assignment.problem import Problem
+from msa.assignment.search.timeline import Timeline
+
+DATA = Path(__file__).parents[2] / "data"
+NAMES = ("ring_buffer_loop", "nested_while", "mlp_forward", "collectives_zoo")
+
+
+def planned(name: str, mib: int = 4) -> tuple[Problem, list[Allocation]]:
+    target = msa.Target.preset("tpu_v5e").replace(alternate_memory_bytes=mib << 20)
+    path = next(DATA.glob(f"{name}.opt.hlo*"))
+    plan = msa.assign(msa.load(path), target)
+    return plan.problem, list(plan.result.allocations)
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def plan(request: pytest.FixtureRequest) -> tuple[Problem, list[Allocation]]:
+    return planned(request.param)
+
+
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(data=st.data())
+def test_changes_are_timed_as_the_estimator_times_all(
+    plan: tuple[Problem, list[Allocation]], data: st.DataObject
+) -> None:
+    problem, allocations = plan
+    reference = Estimator(problem)
+    timeline = Timeline(problem)
+    inside: set[int] = set()
+    for number, allocation in enumerate(allocations):
+        timeline.add(number, allocation)
+        inside.add(number)
+    timeline.commit()
+    for _ in range(data.draw(st.integers(1, 6))):
+        flipped = data.draw(
+            st.sets(st.integers(0, len(allocations) - 1), min_size=1, max_size=4)
+        )
+        before, start = timeline.seconds, timeline.bookmark()
+        _flip(timeline, allocations, inside, flipped)
+        seconds = timeline.run()
+        run = reference.run(allocations[n] for n in sorted(inside))
+        assert seconds == pytest.approx(run.seconds, rel=1e-9)
+        if data.draw(st.booleans()):
+            assert timeline.commit() == pytest.approx(run.seconds, rel=1e-9)
+            assert sum(timeline.stalls.values()) == pytest.approx(
+                run.stall, rel=1e-9, abs=run.seconds * 1e-9
+            )
+        else:
+            _flip(timeline, allocations, inside, flipped)
+            timeline.back_to(start)
+            assert timeline.run() == pytest.approx(before, rel=1e-9)
+
+
+def _flip(
+    timeline: Timeline,
+    allocations: list[Allocation],
+    inside: set[int],
+    numbers: set[int],
+) -> None:
+    for number in sorted(numbers):
+        if number in inside:
+            timeline.remove(number, allocations[number])
+        else:
+            timeline.add(number, allocations[number])
+    inside ^= numbers
+
+
+def test_one_change_passes_few_boundaries() -> None:
+    problem, allocations = planned("gpt2_small_forward", 16)
+    timeline = Timeline(problem)
+    for number, allocation in enumerate(allocations):
+        timeline.add(number, allocation)
+    start = timeline.work
+    timeline.commit()
+    whole = timeline.work - start
+    passed = []
+    for number, allocation in enumerate(allocations):
+        if allocation.is_copy_like:
+            start = timeline.work
+            timeline.remove(number, allocation)
+            timeline.run()
+            timeline.add(number, allocation)
+            timeline.forget()
+            passed.append(timeline.work - start)
+    assert len(passed) > 50
+    assert sum(passed) / len(passed) < whole / 4
