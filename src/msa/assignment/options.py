@@ -97,7 +97,7 @@ class Options:
 
     Attributes:
         strategy: `greedy` (XLA's algorithm in one pass) or `search`.
-        effort: evaluations that `search` makes at each capacity that it tries; 0 is the
+        effort: how much work `search` does, per step of the program; 0 is the
             greedy plan.
         seed: of everything random in `search`.
         faithful: reproduce XLA's quirks in `greedy`, bit for bit.
