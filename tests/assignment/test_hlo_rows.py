@@ -6,20 +6,23 @@ import pytest
 
 import msa
 import msa.testing
-from assignment.hlo_rows import chain, count_options, module, plan
-from msa.assignment.options import CostAnalysisPicker
-
-F = "f32[2,3]{1,0}"
-
-
-def p(*names: str, shape: str = F) -> str:
-    return "\n".join(
-        f"  {name} = {shape} parameter({number})" for number, name in enumerate(names)
-    )
-
-
-CHAIN = module(f"{p('p0', 'p1')}\n{chain('n', 7, 'p0')}\n  ROOT add = {F} add(n6, p1)")
-
+from assignment.hlo_rows import (
+    CHAIN,
+    COPIES,
+    F,
+    V,
+    chain,
+    conditional,
+    cost_options,
+    count_options,
+    invariant_loop,
+    loop,
+    module,
+    negates_and_tanhs,
+    p,
+    plan,
+    simple_loop,
+)
 
 # -- A1: basics --------------------------------------------------------------------
 
@@ -289,51 +292,6 @@ def test_parameters_aliased_with_outputs_a2_10() -> None:
 # -- A3: loops ---------------------------------------------------------------------
 
 
-def loop(
-    state: str,
-    body: str,
-    entry: str,
-    counter: int = 1,
-) -> str:
-    """A loop over `state`, whose element `counter` counts."""
-    return module(
-        entry,
-        f"""
-cond {{
-  cp = {state} parameter(0)
-  limit = f32[] constant(5)
-  i = f32[] get-tuple-element(cp), index={counter}
-  ROOT less = pred[] compare(i, limit), direction=LT
-}}
-body {{
-  bp = {state} parameter(0)
-{body}
-}}
-""",
-    )
-
-
-PAIR = "(f32[2,3]{1,0}, f32[])"
-
-
-def simple_loop(body: str, after: str = "") -> str:
-    return loop(
-        PAIR,
-        f"  bi = f32[] get-tuple-element(bp), index=1\n  one = f32[] constant(1)\n"
-        f"  next = f32[] add(bi, one)\n"
-        f"  bx = {F} get-tuple-element(bp), index=0\n{body}\n"
-        f"  ROOT bt = {PAIR} tuple(by, next)",
-        f"{p('p0')}\n  zero = f32[] constant(0)\n  copy = {F} copy(p0)\n"
-        f"  init = {PAIR} tuple(copy, zero)\n"
-        f"  while = {PAIR} while(init), condition=cond, body=body\n"
-        + (
-            after
-            or f"  wx = {F} get-tuple-element(while), index=0\n"
-            f"  ROOT m = {F} negate(wx)"
-        ),
-    )
-
-
 def test_temporaries_of_a_body_a3_1() -> None:
     made = plan(simple_loop(f"  a = {F} multiply(bx, bx)\n  by = {F} add(a, bx)"))
     assert made.space("a") == 1
@@ -355,35 +313,6 @@ def test_body_without_room_gives_way_a3_2() -> None:
         alternate_memory_bytes=24,
     )
     made.plan.prove()
-
-
-TRIPLE = "(f32[3]{0}, f32[3]{0}, f32[], f32[3]{0})"
-
-
-def invariant_loop(length: int, changed: bool = False, high: int = 10) -> str:
-    """Element 1 is read early in a body of `length` operations."""
-    v = "f32[3]{0}"
-    kept = "bc" if not changed else "bn"
-    return loop(
-        TRIPLE,
-        f"  bi = f32[] get-tuple-element(bp), index=2\n  one = f32[] constant(1)\n"
-        f"  next = f32[] add(bi, one)\n"
-        f"  ba = {v} get-tuple-element(bp), index=0\n"
-        f"  bc = {v} get-tuple-element(bp), index=1\n  tanh = {v} tanh(bc)\n"
-        f"{chain('b', length, 'ba', v)}\n  bs = {v} add(b{length - 1}, tanh)\n"
-        + (f"  bn = {v} negate(bc)\n" if changed else "")
-        + f"  bz = {v} get-tuple-element(bp), index=3\n"
-        f"  ROOT bt = {TRIPLE} tuple(bs, {kept}, next, bz)",
-        f"  p0 = {v} parameter(0)\n  p1 = {v} parameter(1)\n"
-        f"  zero = f32[] constant(0)\n"
-        f"  copy0 = {v} copy(p0)\n  copy3 = {v} copy(p0)\n{chain('e', 7, 'p0', v)}\n"
-        f"  init = {TRIPLE} tuple(copy0, {'copy3' if changed else 'p1'}, zero, e6)\n"
-        f"  while = {TRIPLE} while(init), condition=cond, body=body\n"
-        f"  w0 = {v} get-tuple-element(while), index=0\n"
-        f"  w1 = {v} get-tuple-element(while), index=1\n"
-        f"  ROOT s = {v} add(w0, w1)",
-        counter=2,
-    )
 
 
 def test_invariant_needs_no_eviction_in_the_body_a3_8() -> None:
@@ -477,36 +406,6 @@ def test_same_value_twice_into_a_loop_a5_20() -> None:
 
 
 # -- A4: conditionals --------------------------------------------------------------
-
-V = "f32[3]{0}"
-
-
-def conditional(true: str, before: str, after: str) -> str:
-    """Both branches take a tuple of two vectors."""
-    pair = f"({V}, {V})"
-    return module(
-        f"  p0 = {V} parameter(0)\n  q = pred[] parameter(1)\n{before}\n"
-        f"  t = {pair} tuple(copy0, copy1)\n"
-        f"  cond = {V} conditional(q, t, t), true_computation=yes, "
-        f"false_computation=no\n{after}",
-        f"""
-yes {{
-  yp = {pair} parameter(0)
-  y0 = {V} get-tuple-element(yp), index=0
-  y1 = {V} get-tuple-element(yp), index=1
-{true}
-}}
-no {{
-  np = {pair} parameter(0)
-  n0 = {V} get-tuple-element(np), index=0
-  n1 = {V} get-tuple-element(np), index=1
-  ROOT nr = {V} add(n0, n1)
-}}
-""",
-    )
-
-
-COPIES = f"  copy0 = {V} copy(p0)\n  copy1 = {V} copy(p0)"
 
 
 def test_operands_of_a_conditional_a4_1() -> None:
@@ -657,33 +556,9 @@ def test_two_pinned_values_a5_22() -> None:
 # -- A6: by cost -------------------------------------------------------------------
 
 
-def cost_options(**changes) -> msa.Options:
-    fields = {
-        "prefetch_interval_picker": CostAnalysisPicker(0.8, 1.5, 10.0),
-        "enable_cross_program_prefetch": False,
-        "faithful": True,
-    }
-    return msa.Options(**{**fields, **changes})
-
-
 def test_smoke_a6_1() -> None:
     made = plan(CHAIN, cost_options())
     assert all(made.space(f"n{i}") == 1 for i in range(7))
-
-
-def negates_and_tanhs() -> str:
-    big = "f32[4,3]{1,0}"
-    lines = [p("p0", "p1", shape=big)]
-    lines.append(f"  tanh0 = {big} tanh(p0)\n  neg0 = {big} negate(p1)")
-    for i in range(1, 4):
-        lines.append(f"  tanh{i} = {big} tanh(tanh{i - 1})")
-        lines.append(f"  neg{i} = {big} negate(neg{i - 1})")
-    lines.append(f"  neg4 = {big} negate(neg3)\n  tanh4 = {big} tanh(tanh3)")
-    lines.append(
-        f"  neg5 = {big} negate(neg4)\n  tuple = ({big}, {big}) tuple(tanh4, neg5)"
-    )
-    lines[-1] = lines[-1].replace("tuple =", "ROOT t =")
-    return module("\n".join(lines))
 
 
 def test_memory_bound_first_a6_2() -> None:

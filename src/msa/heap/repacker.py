@@ -116,7 +116,7 @@ class _Placement:
             offset = self._place_sliced(ring, sliced, room)
         self._placed.append((ring, offset))
         self.height = max(self.height, offset + room)
-        self._commit(ring, offset, room)
+        self._commit(ring, offset)
 
     def _used(self, ring: Ring) -> list[tuple[int, int]]:
         tree = self._heap.interval_tree
@@ -188,7 +188,8 @@ class _Placement:
             is_offset_allowed=allowed,
         )
 
-    def _commit(self, ring: Ring, offset: int, room: int) -> None:
+    def _commit(self, ring: Ring, offset: int) -> None:
+        """Take the space; every block takes as much as it needs itself."""
         tree = self._heap.interval_tree
         for block in ring:
             for piece in self._slices.get(id(block), ()):
@@ -197,7 +198,7 @@ class _Placement:
                     block.end_time,
                     Chunk(piece.offset, piece.size),
                 )
-            tree.add(_settled_from(block), block.end_time, Chunk(offset, room))
+            tree.add(_settled_from(block), block.end_time, Chunk(offset, block.size))
 
     def write(self) -> None:
         """Write offsets and slices into the blocks."""

@@ -27,6 +27,10 @@ def lower_pinned(
     """The value stays where it is defined; its uses read it there."""
     position = allocation.position
     place = Place(state.steps[position.step], position.index)
+    if isinstance(allocation, MirroredAllocation):
+        original = allocation.original
+        if original.is_copy_like and original.position == position:
+            place = state.place_of(original)  # the end of the copy, not its source
     state.places[allocation] = place
     if allocation.uses:
         state.update_uses(allocation.uses, state.producer(place))

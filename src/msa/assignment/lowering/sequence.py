@@ -24,11 +24,14 @@ def set_schedule(
     step go before starts after it, so that freed space can be used again.
     """
     inserter = _Inserter()
+    known = set(state.steps)
     for step in range(-2, len(state.steps)):
         if step >= 0:
             instruction = state.steps[step]
             if instruction not in removed and not _waits_for_reader(instruction):
                 inserter.insert(instruction)
+                for element in _overwritten_elements(instruction, known):
+                    inserter.insert(element)
         for done in copies.before.get(step + 1, ()):
             if done not in removed:  # a join of slices that nothing reads
                 inserter.insert(done)
@@ -53,6 +56,19 @@ def set_schedule(
             )
         schedule.set_sequence(computation, sequence)
         computation.instructions = list(sequence)
+
+
+def _overwritten_elements(
+    state: Instruction, known: set[Instruction]
+) -> list[Instruction]:
+    """Elements that lowering reads of a loop's state, which the loop writes over."""
+    if not any(user.opcode == "while" for user in state.users):
+        return []
+    return [
+        user
+        for user in state.users
+        if user.opcode == "get-tuple-element" and user not in known
+    ]
 
 
 def _waits_for_reader(instruction: Instruction) -> bool:

@@ -32,7 +32,6 @@ class Tracer:
 
     def __init__(self, module: Module) -> None:
         self._loops: dict[Computation, Instruction] = {}
-        self._invariant: dict[tuple[Instruction, int], bool] = {}
         loops = [
             x
             for computation in module.computation_post_order()
@@ -42,28 +41,27 @@ class Tracer:
         for loop in loops:
             for called in loop.called_computations:
                 self._loops[called] = loop
-        # What one loop hands on may hang on another: once more per level of nesting.
-        while sum([self._find_invariants(loop) for loop in loops]):
+        # All elements are taken to keep the value that they begin with, until one is
+        # found that does not. What one hands on may hang on another one.
+        self._invariant = {
+            (loop, number)
+            for loop in loops
+            for number in range(len(loop.shape.children))
+        }
+        while any([self._drop_changing(loop) for loop in reversed(loops)]):
             pass
 
-    def _find_invariants(self, loop: Instruction) -> int:
-        """Elements of a loop's state newly found to keep the value they begin with."""
-        body = loop.while_body
-        parameter = body.parameters[0]
-        found = 0
-        for number in range(len(loop.shape.children)):
-            if (loop, number) in self._invariant:
-                continue
-            place, index = self._walk(body.root, (number,))
-            if place is not parameter or len(index) != 1:
-                # An element that is handed on from an invariant one is traced through.
-                kept = self._walk(loop.operands[0], (number,)) == (place, index)
-            else:
-                kept = index == (number,)
-            if kept:
-                self._invariant[loop, number] = True
-                found += 1
-        return found
+    def _drop_changing(self, loop: Instruction) -> bool:
+        """Forget elements of a loop's state whose value a trip changes, if any."""
+        changing = [
+            (loop, number)
+            for number in range(len(loop.shape.children))
+            if (loop, number) in self._invariant
+            and self._walk(loop.operands[0], (number,))
+            != self._walk(loop.while_body.root, (number,))
+        ]
+        self._invariant.difference_update(changing)
+        return bool(changing)
 
     def origin(self, instruction: Instruction, index: ShapeIndex) -> Origin:
         """Where the value at a node was made."""
@@ -108,11 +106,11 @@ class Tracer:
             return (start.operands[0], index) if start.operands else None
         if opcode == "copy-start" and index[:1] == (1,):
             return x.operands[0], index[1:]
-        if opcode == "while" and index and self._invariant.get((x, index[0])):
+        if opcode == "while" and index and (x, index[0]) in self._invariant:
             return x.operands[0], index
         if opcode == "parameter" and index:
             loop = self._loops.get(x.computation)
-            if loop is not None and self._invariant.get((loop, index[0])):
+            if loop is not None and (loop, index[0]) in self._invariant:
                 return loop.operands[0], index
         if x.attributes.get("custom_call_target") == _JOIN:
             return _whole_of_slices(x)
