@@ -194,6 +194,8 @@ def _find_aliases(created: list[AllocationValue], problem: Problem) -> None:
                     aliases.append(other.position)
             if step in problem.called:
                 _alias_into_regions(use, at_step, problem)
+            elif problem.opcodes[step] == "async-update" and use.use.operand:
+                _alias_late_operand(use, at_step, problem)
             _alias_out_of_branch(use, problem)
 
 
@@ -212,6 +214,24 @@ def _alias_into_regions(
                     use.aliases.append(other.position)
         if opcode == "while" and region.kind == "body":
             use.aliases.append(Position(region.root, index))
+
+
+def _alias_late_operand(
+    use: SegmentUse, at_step: dict[int, list[AllocationValue]], problem: Problem
+) -> None:
+    """An operand that an update binds is a parameter of what the start runs."""
+    step, operand, _ = use.use
+    number = operand - 1
+    link = problem.operands[step][0]
+    while problem.opcodes[link] == "async-update":
+        number += len(problem.operands[link]) - 1
+        link = problem.operands[link][0]
+    number += len(problem.operands[link])
+    for called in problem.called.get(link, ()):
+        parameters = problem.regions[called].parameters
+        for other in at_step.get(parameters[number], ()):
+            if other.position not in use.aliases:
+                use.aliases.append(other.position)
 
 
 def _alias_out_of_branch(use: SegmentUse, problem: Problem) -> None:

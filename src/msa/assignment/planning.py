@@ -137,7 +137,14 @@ class _Planner:
     def _lower(
         self, kept: KeptAnalyses, problem: Problem, result: AllocationResult
     ) -> Lowered:
-        return lower(kept.module, problem.keys, result.allocations, self._options)
+        fetched = [
+            position
+            for fetch in result.cross_program_prefetches
+            for position in problem.values[fetch.value].positions
+        ]
+        return lower(
+            kept.module, problem.keys, result.allocations, self._options, fetched
+        )
 
     def _search(
         self, kept: KeptAnalyses, problem: Problem, first: AllocationResult

@@ -7,12 +7,14 @@ Reference: `MemorySpaceAssignment::ExportAndColorBuffers` in
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from msa.analysis.alias import AliasAnalysis
 from msa.assignment.lowering.state import Place
 from msa.errors import PlanError
 from msa.heap.chunk import Chunk
 from msa.hlo.instruction import Instruction
+from msa.hlo.module import Module
 from msa.hlo.shape import Shape, ShapeIndex
 
 
@@ -50,6 +52,32 @@ def export_and_color(
     for instruction, indices in colored.items():
         instruction.shape = recolored(instruction.shape, indices, space, shapes)
     return chunks
+
+
+def decolor_inputs(module: Module, places: Iterable[Place], space: int) -> None:
+    """Put inputs that are fetched ahead into default memory, in the signature too.
+
+    `places` are all positions of their values.
+    """
+    indices: dict[Instruction, set[ShapeIndex]] = {}
+    for place in places:
+        shape = place.instruction.shape.subshape(place.index)
+        if shape.memory_space == space:
+            indices.setdefault(place.instruction, set()).add(place.index)
+        if place.instruction.opcode == "parameter":
+            _decolor_signature(module, place, space)
+    for instruction, colored in indices.items():
+        instruction.shape = recolored(instruction.shape, colored, 0, {})
+
+
+def _decolor_signature(module: Module, place: Place, space: int) -> None:
+    layout, number = module.entry_layout, place.instruction.parameter_number
+    if layout is None or not place.instruction.computation.is_entry:
+        return
+    if layout.parameters[number].subshape(place.index).memory_space == space:
+        parameters = list(layout.parameters)
+        parameters[number] = recolored(parameters[number], [place.index], 0, {})
+        module.entry_layout = replace(layout, parameters=tuple(parameters))
 
 
 def recolored(

@@ -22,7 +22,7 @@ from msa.assignment.allocation import (
     SlicedCopyAllocation,
     WindowPrefetchedAllocation,
 )
-from msa.assignment.lowering.coloring import export_and_color
+from msa.assignment.lowering.coloring import decolor_inputs, export_and_color
 from msa.assignment.lowering.copies import lower_copy, lower_pinned
 from msa.assignment.lowering.copy_schedule import schedule_copies
 from msa.assignment.lowering.loops import complete_parent, lower_parent
@@ -85,15 +85,22 @@ def lower(
     flattened: Sequence[Instruction],
     allocations: Sequence[Allocation],
     options: Options,
+    fetched_inputs: Sequence[Position] = (),
 ) -> Lowered:
     """Lower an allocation sequence onto a clone of `module`. Linear but for sorting.
 
-    `flattened` is the module's flattened schedule, to which steps refer.
+    `flattened` is the module's flattened schedule, to which steps refer;
+    `fetched_inputs` are all positions of inputs that are fetched before it begins.
 
     Raises:
         PlanError: the sequence contradicts itself.
     """
     state = LoweringState(module, flattened, options)
+    decolor_inputs(
+        state.module,
+        (Place(state.steps[x.step], x.index) for x in fetched_inputs),
+        options.alternate_memory_space,
+    )
     sequence = list(allocations)
     if options.always_spill_to_default_memory:
         sequence = spill_everywhere(sequence)

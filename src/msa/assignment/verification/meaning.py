@@ -47,7 +47,7 @@ class _Comparison:
         for computation in self._original.computations:
             twin = computations.get(computation.name)
             if twin is None:
-                if computation in schedule and _runs(self._original, computation):
+                if computation in schedule and self._is_called(computation):
                     self._findings.add(
                         "same program",
                         "a computation is gone that the program runs",
@@ -59,6 +59,17 @@ class _Comparison:
                 self._compare_body(computation, twin)
         if self._original.aliases != self._module.aliases:
             self._findings.add("same program", "input/output aliases differ")
+
+    def _is_called(self, computation: Computation) -> bool:
+        """Whether something calls it that is still there."""
+        if computation is self._original.entry:
+            return True
+        kept = {x.name for c in self._module.computations for x in c.instructions}
+        return any(
+            computation in x.called_computations and x.name in kept
+            for c in self._original.computations
+            for x in c.instructions
+        )
 
     # -- what runs step by step --------------------------------------------------
 
@@ -201,13 +212,3 @@ def _is_needed(x: Instruction) -> bool:
                     seen.add(reader)
                     work.append(reader)
     return False
-
-
-def _runs(module: Module, computation: Computation) -> bool:
-    if computation is module.entry:
-        return True
-    return any(
-        computation in x.called_computations
-        for c in module.computations
-        for x in c.instructions
-    )

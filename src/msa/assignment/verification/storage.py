@@ -164,10 +164,26 @@ class Storage:
         before = _spaces_of(original)
         for buffer in self.analyses.alias.buffers:
             chunk = self._chunk_of.get(buffer.id)
+            if chunk is None and self._is_callers(buffer, before):
+                continue
             for value in buffer.values:
                 for position in value.positions:
                     self._check_position(position, chunk, before)
         self._check_interface(original)
+
+    def _is_callers(
+        self, buffer: HloBuffer, before: Mapping[tuple[str, str, ShapeIndex], int]
+    ) -> bool:
+        """Whether the caller keeps the buffer in alternate memory, at its own place."""
+        entry = self.analyses.module.entry
+        return any(
+            before.get((entry.name, p.instruction.name, p.index)) == self._space
+            and p.instruction.shape.subshape(p.index).memory_space == self._space
+            for value in buffer.values
+            for p in value.positions
+            if p.instruction.computation is entry
+            and (p.instruction.opcode == "parameter" or p.instruction is entry.root)
+        )
 
     def _check_position(
         self,
@@ -214,6 +230,7 @@ class Storage:
     def _check_interface(self, original: Module) -> None:
         """What the caller hands in and gets back stays where the caller has it."""
         before, after = original.entry, self.analyses.module.entry
+        fetched = _fetched_inputs(after)
         pairs = [("result", before.root, after.root)]
         pairs += [
             (f"parameter {x.parameter_number}", x, y)
@@ -225,6 +242,8 @@ class Storage:
             for (index, old), (_, new) in zip(
                 x.shape.leaves(), y.shape.leaves(), strict=True
             ):
+                if y in fetched and old.memory_space == self._space:
+                    continue  # the program fetches it itself, at the caller's wish
                 if old.is_array and old.memory_space != new.memory_space:
                     self._findings.add(
                         "interface",
@@ -232,6 +251,18 @@ class Storage:
                         f"{old.memory_space} to {new.memory_space}",
                         f"{y.name}{{{','.join(map(str, index))}}}",
                     )
+
+
+def _fetched_inputs(entry: Computation) -> set[Instruction]:
+    """Parameters (of which parts) are fetched before the program begins."""
+    found = set()
+    for start in entry.instructions:
+        if start.attributes.get("cross_program_prefetch_index") is not None:
+            source = start.operands[0]
+            while source.opcode in ("bitcast", "get-tuple-element"):
+                source = source.operands[0]
+            found.add(source)
+    return found
 
 
 def _placed_bytes(value: Value) -> int:
