@@ -252,11 +252,10 @@ def require_copy(
     defined = times.corrected(target.position.step)
     for position in target.value.positions:
         time = times.corrected(position.step)
-        if time > defined:
+        if time > defined and not _only_renames(problem, position.step):
             latest = min(latest, time)
     for use in target.uses:
-        region = problem.regions[problem.region_of[use.use.step]]
-        if not problem.is_trivial(use.use.step) or region.root == use.use.step:
+        if not _only_renames(problem, use.use.step):
             latest = min(latest, use.corrected)
     for successor in move.control_successors:
         latest = min(latest, successor)
@@ -269,6 +268,13 @@ def require_copy(
             request.latest_prefetch = min(request.latest_prefetch, written)
     request.earliest_prefetch = max(
         (o for o in problem.operands[step] if o >= 0), default=None
+    )
+
+
+def _only_renames(problem: Problem, step: int) -> bool:
+    """Whether the step is one that lowering makes anew behind a copy."""
+    return (
+        problem.is_trivial(step) and problem.regions[problem.region_of[step]].root != step
     )
 
 

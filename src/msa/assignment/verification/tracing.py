@@ -48,7 +48,7 @@ class Tracer:
             for loop in loops
             for number in range(len(loop.shape.children))
         }
-        while any([self._drop_changing(loop) for loop in reversed(loops)]):
+        while sum(map(self._drop_changing, reversed(loops))):
             pass
 
     def _drop_changing(self, loop: Instruction) -> bool:
