@@ -274,7 +274,8 @@ def require_copy(
 def _only_renames(problem: Problem, step: int) -> bool:
     """Whether the step is one that lowering makes anew behind a copy."""
     return (
-        problem.is_trivial(step) and problem.regions[problem.region_of[step]].root != step
+        problem.is_trivial(step)
+        and problem.regions[problem.region_of[step]].root != step
     )
 
 

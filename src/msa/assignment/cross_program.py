@@ -18,7 +18,7 @@ from msa.assignment.allocation import (
     PinnedAllocation,
     Use,
 )
-from msa.assignment.order import cross_program_key
+from msa.assignment.order import cross_program_key, override_priority
 from msa.assignment.problem import CrossProgramCandidate
 from msa.assignment.state import State
 from msa.assignment.worth import Worth, is_placeable
@@ -71,7 +71,7 @@ def allocate_cross_program_prefetches(state: State) -> list[CrossProgramPrefetch
     made: list[CrossProgramPrefetch] = []
     for candidate in annotated:
         _try(state, candidate, pressure, made)
-    suitable = [c for c in candidates if c.suitable and not c.annotated]
+    suitable = [c for c in candidates if not c.annotated and _is_wanted(state, c)]
     suitable = [c for c in suitable if _size(state, c) <= state.capacity]
     suitable.sort(key=lambda c: cross_program_key(state, c))
     worth = None
@@ -96,6 +96,14 @@ def memory_pressure(state: State) -> int:
         and is_placeable(state, interval)
         and interval.size <= state.available
     )
+
+
+def _is_wanted(state: State, candidate: CrossProgramCandidate) -> bool:
+    """Whether it is worth fetching, by its readers or by an override of the order."""
+    if candidate.suitable:
+        return True
+    value = state.problem.values[candidate.value]
+    return override_priority(state, value, value.size, cross_program=True) < 0
 
 
 def _size(state: State, candidate: CrossProgramCandidate) -> int:

@@ -230,7 +230,7 @@ class Storage:
     def _check_interface(self, original: Module) -> None:
         """What the caller hands in and gets back stays where the caller has it."""
         before, after = original.entry, self.analyses.module.entry
-        fetched = _fetched_inputs(after)
+        fetched = fetched_inputs(after)
         pairs = [("result", before.root, after.root)]
         pairs += [
             (f"parameter {x.parameter_number}", x, y)
@@ -253,7 +253,7 @@ class Storage:
                     )
 
 
-def _fetched_inputs(entry: Computation) -> set[Instruction]:
+def fetched_inputs(entry: Computation) -> set[Instruction]:
     """Parameters (of which parts) are fetched before the program begins."""
     found = set()
     for start in entry.instructions:
