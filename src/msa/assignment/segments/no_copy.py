@@ -28,6 +28,7 @@ def allocate_without_copy(state: State, request: AllocationRequest) -> int:
     if not (
         request.require_no_copy
         or request.prefer_no_copy
+        or _is_coloured_throughout(request)
         or state.picker.can_allocate_no_copy(
             source.value.size, request.start, request.end
         )
@@ -69,3 +70,12 @@ def allocate_without_copy(state: State, request: AllocationRequest) -> int:
     if not request.only_extend:
         previous.uses.append(request.use.use)
     return SUCCESS
+
+
+def _is_coloured_throughout(request: AllocationRequest) -> bool:
+    """Whether a chunk in one piece has to span the segment; its room was kept."""
+    return (
+        request.source.contiguous
+        and request.start_in_alternate
+        and request.end_in_alternate
+    )
