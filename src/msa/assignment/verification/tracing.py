@@ -155,7 +155,8 @@ def _moved_operation(
     x: Instruction,
 ) -> tuple[Instruction, tuple[Instruction, ...]] | None:
     """The slice (or fusion) that an instruction is, or wraps, with its operands."""
-    if x.opcode in ("dynamic-slice", "slice"):
+    custom = x.opcode == "fusion" and x.attributes.get("kind") == "kCustom"
+    if custom or x.opcode in ("dynamic-slice", "slice"):
         return x, x.operands
     if x.opcode == "async-done" and x.operands[0].opcode == "async-start":
         start = x.operands[0]
