@@ -251,3 +251,31 @@ def test_large_and_small_prefetches_share_the_bandwidth_b14_6() -> None:
     assert copies["a"].done_before == copies["b"].done_before == 1
     assert copies["a"].start_after + 1 >= copies["a"].done_before
     assert found.execution_seconds() == pytest.approx((16 + 2 * 128) / 32)
+
+
+@pytest.mark.parametrize("ratio", [0.0, 0.5, 0.9])
+def test_no_copy_overlaps_its_own_previous_iteration_b14_7(ratio) -> None:
+    found = optimizer(
+        three_prefetches(),
+        MemoryBoundLoopOptimizerOptions(enabled=True, desired_copy_ratio=ratio),
+    )
+    copies = [
+        a for v in found.values for a in v.allocations if isinstance(a, CopyAllocation)
+    ]
+    assert copies
+    size = found.loop.size
+    for copy in copies:
+        # From its start to its end it takes at most one iteration.
+        lead = (copy.done_before - copy.start_after - 1) % size
+        assert 0 <= lead < size
+    # What is moved bounds it from below, and so does the arithmetic.
+    moved = sum(v.size for v in found.values for a in v.allocations if a in copies)
+    assert found.execution_seconds() >= max(moved / 32, 15 * 0.25) - 1e-9
+    used = {u for v in found.values for u in v.uses}
+    served = {
+        (use.step, use.operand)
+        for v in found.values
+        for a in v.allocations
+        for use in a.uses
+    }
+    assert len(used) <= len(served)

@@ -202,7 +202,7 @@ def test_an_eviction_and_the_way_back() -> None:
     steps.verify(lowered)
 
 
-def test_ends_come_before_starts_and_evictions_before_prefetches() -> None:
+def test_ends_come_before_starts_and_evictions_before_prefetches_b5_11() -> None:
     steps = Steps(CHAIN)
     w, x = steps.pinned("w"), steps.pinned("x")
     a = steps.pinned("a", "b:0", offset=0)
@@ -670,7 +670,7 @@ def test_a_copy_of_what_is_not_there_is_a_contradiction() -> None:
         steps.lower(copy, w)
 
 
-def test_always_spilling_leaves_nothing_in_fast_memory_between_uses() -> None:
+def test_always_spilling_leaves_nothing_in_fast_memory_between_uses_b7() -> None:
     steps = Steps(CHAIN)
     a = steps.pinned("a", "b:0", "e:1", offset=0)
     a.end = steps.step["e"]

@@ -142,3 +142,18 @@ def test_fusions_with_several_results_and_tuples_a2_9(high) -> None:
         alternate_memory_bytes=512,
     )
     made.plan.prove()
+
+
+def test_scratch_of_operations_that_are_removed_b1_8() -> None:
+    text = module(
+        f"{p('p0')}\n  a = {F} negate(p0)\n  t = ({F}, {F}) tuple(a, p0)\n"
+        f"  g = {F} get-tuple-element(t), index=0\n  dead = {F} tanh(a)\n"
+        f"  ROOT b = {F} negate(g)"
+    )
+    made = plan(
+        text, count_options(reserved_scoped_memory_fn=lambda x, operands, results: 16)
+    )
+    assert set(made.plan.scoped_chunks) <= set(made.by_name)
+    assert "dead" not in made.by_name
+    assert {"a", "b"} <= set(made.plan.scoped_chunks)
+    assert all(size == 16 for _, size in made.plan.scoped_chunks.values())

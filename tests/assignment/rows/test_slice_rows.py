@@ -162,4 +162,4 @@ def test_slices_are_repacked_b1_10() -> None:
     by_start = sorted(made.slices, key=lambda s: s.start_after)
     assert [s.chunk.offset for s in by_start] == [3072, 2048]
     # The first in time brings the second half now.
-    assert by_start[0].bounds[0].start == by_start[1].bounds[0].end
+    assert by_start[0].bounds[0].start == by_start[1].bounds[0].limit
