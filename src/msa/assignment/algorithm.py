@@ -38,6 +38,7 @@ from msa.assignment.outcomes import (
     Decision,
     Skip,
 )
+from msa.assignment.post_allocation import transform
 from msa.assignment.problem import Problem
 from msa.assignment.required import add_permanent_requirements
 from msa.assignment.scalars import pin_scalars
@@ -137,6 +138,7 @@ class MsaAlgorithm:
                     "operations exclude each other once one was replaced"
                 )
             state.repacking.run(state, discard=True)
+        transform(state)
         allocate_windows(state)
         if state.options.expanded_scoped_alternate_memory_mode == "ENABLED":
             extend_scoped_alternate_memory_allocations(state)

@@ -24,6 +24,7 @@ from msa.assignment.allocation import (
 )
 from msa.assignment.allocation_values import AllocationValue, create_allocation_values
 from msa.assignment.conversions import ConversionResult
+from msa.assignment.existing_prefetches import place_existing_prefetches
 from msa.assignment.intervals import MsaBufferInterval, colocated
 from msa.assignment.scoped import scratch_of
 from msa.assignment.state import State
@@ -73,7 +74,8 @@ def allocate_blocks(state: State) -> None:
         CapacityError: scratch does not fit at the bottom.
     """
     options = state.options
-    if not options.block_prefetched_positions:
+    existing = options.hlo_position_to_custom_call_prefetch_details
+    if not (options.block_prefetched_positions or existing):
         return
     problem = state.problem
     bottom = max((scratch_of(state, s) for s in problem.scratch_bytes), default=0)
@@ -88,17 +90,25 @@ def allocate_blocks(state: State) -> None:
         if not state.space.fits_at(0, problem.end - 1, bottom, 0):
             raise CapacityError("scratch does not fit", needed=bottom, capacity=limit)
         state.hold(0, problem.end - 1, 0, bottom)
-    schedule = _Schedule(limit, options.max_outstanding_block_prefetches)
+    if existing:
+        place_existing_prefetches(state, limit)
+    else:
+        _stream(state, limit)
+    if bottom:
+        state.space.release(0, problem.end - 1, Chunk(0, bottom))
+    state.transaction.commit()
+
+
+def _stream(state: State, limit: int) -> None:
+    """Schedule the listed buffers one after another; keep the others in default."""
+    schedule = _Schedule(limit, state.options.max_outstanding_block_prefetches)
     blocks, kept = _classify(state)
     sources: dict[Position, PinnedAllocation] = {}
     for block in blocks:
         if not _fetch(state, block, schedule, sources):
             kept.add(block.buffer)
-    if bottom:
-        state.space.release(0, problem.end - 1, Chunk(0, bottom))
-    state.transaction.commit()
     for buffer in kept:
-        for member in problem.buffers[buffer]:
+        for member in state.problem.buffers[buffer]:
             state.finalized[member] = 1
 
 
@@ -272,6 +282,11 @@ def _fetch(
         start_after=start - 1,
         done_before=block.first_use,
         replaces=block.replaces,
+        source_operand=(
+            0
+            if block.replaces is None
+            else state.conversions.move(block.replaces).source_operand
+        ),
     )
     state.prefetches.add(copy.start_after, copy.done_before, 0.0)
     made = [copy, *_further(state, block, copy, chunk)]

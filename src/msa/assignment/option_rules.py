@@ -89,6 +89,11 @@ def _check_picker(options: Options) -> None:
 def _check_conflicts(options: Options) -> None:
     if options.default_memory_space == options.alternate_memory_space:
         _conflict("default_memory_space", "alternate_memory_space", "use two colours")
+    if options.default_memory_space:
+        raise OptionsError(
+            f"default_memory_space must be 0, got {options.default_memory_space}: "
+            f"layouts that name no memory are in memory 0"
+        )
     if (
         options.buffer_interval_comparator == "memory_boundedness"
         and not options.cost_analysis
@@ -109,6 +114,11 @@ def _check_conflicts(options: Options) -> None:
             _conflict("determine_split_dimension_fn", "sliced_prefetch_options", "")
         if options.enable_window_prefetch:
             _conflict("determine_split_dimension_fn", "enable_window_prefetch", "")
+        raise OptionsError(
+            "determine_split_dimension_fn asks for values in shards, which plans do not "
+            "make yet",
+            hint="plan each shard's program by itself",
+        )
     if options.memory_bound_loop_optimizer_options.enabled and not (
         options.cost_analysis
     ):

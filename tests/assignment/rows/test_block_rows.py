@@ -10,7 +10,9 @@ from assignment.hlo_rows import F, chain, count_options, module, plan
 from assignment.sketch import SMALL, Sketch
 from assignment.test_blocks import BLOCKS, blocks
 from msa.assignment.algorithm import run_greedy
+from msa.assignment.existing_prefetches import CustomCallPrefetch
 from msa.assignment.problem import SyncMove
+from msa.errors import CapacityError, OptionsError
 
 INPUTS = "\n".join(f"  p{i} = {F} parameter({i})" for i in range(6))
 
@@ -53,12 +55,13 @@ def test_custom_fusions_b6_10() -> None:
     bodies, value = "", "x"
     for i in range(6):
         lines.append(chain(f"n{i}_", 2, value))
-        lines.append(f"  take{i} = {F} fusion(p{i}), kind=kCustom, calls=part{i}")
+        lines.append(f"  take{i} = {F} fusion(x, p{i}), kind=kCustom, calls=part{i}")
         lines.append(f"  add{i} = {F} add(n{i}_1, take{i})")
         value = f"add{i}"
         bodies += f"""
 part{i} {{
-  fp{i} = {large} parameter(0)
+  fx{i} = {F} parameter(0)
+  fp{i} = {large} parameter(1)
   ROOT s{i}_ = {F} slice(fp{i}), slice={{[0:2], [0:3]}}
 }}
 """
@@ -67,7 +70,7 @@ part{i} {{
         module("\n".join(lines), bodies),
         positions=tuple((f"take{i}", ()) for i in range(6)),
         enable_sync_custom_fusion_replacement=True,
-        custom_fusion_block_prefetch_operand_index_fn=lambda fusion: 0,
+        custom_fusion_block_prefetch_operand_index_fn=lambda fusion: 1,
     )
     for i in range(6):
         done = made.operand(f"add{i}", 1)
@@ -171,3 +174,60 @@ def test_reads_inside_conditionals_b6_14(double) -> None:
     for name in ("yesr0", "nor0", "yesr1", "nor1"):
         assert made.operand_space(name, 1) == 1
     made.plan.prove()
+
+
+def existing(name: str, source: str) -> str:
+    """A copy that the program makes itself."""
+    return (
+        f"  {name}_start = ({F}, u32[]) custom-call({source}), "
+        f'custom_call_target="copy-ahead"\n'
+        f"  {name}_done = {F} custom-call({name}_start), "
+        f'custom_call_target="wait", output_to_operand_aliasing={{{{}}: (0, {{0}})}}\n'
+    )
+
+
+def test_prefetches_of_the_program_itself_b6_11() -> None:
+    text = module(
+        f"  p0 = {F} parameter(0)\n  p1 = {F} parameter(1)\n  x = {F} parameter(2)\n"
+        f"{chain('n', 3, 'x')}\n{existing('c0', 'p0')}  a = {F} add(n2, c0_done)\n"
+        f"{existing('c1', 'p1')}  b = {F} add(a, c1_done)\n  d = {F} add(b, p0)\n"
+        f"  e = {F} add(d, c1_done)\n  ROOT r = {F} negate(e)"
+    )
+    details = {
+        (f"p{i}", ()): CustomCallPrefetch(f"c{i}_start", f"c{i}_done") for i in (0, 1)
+    }
+    made = plan(
+        text,
+        count_options(
+            reserved_bytes_for_block_prefetches=100,
+            hlo_position_to_custom_call_prefetch_details=details,
+            verify=True,
+        ),
+        alternate_memory_bytes=200,
+    )
+    for name, operand in (("a", 1), ("b", 1), ("e", 1)):
+        assert made.operand_space(name, operand) == 1
+    assert made.by_name["d"].operands[1].name == "p0"
+    assert made.space("c0_start", (0,)) == made.space("c0_done") == 1
+
+
+def test_prefetches_of_the_program_that_do_not_fit_b6_11() -> None:
+    text = module(
+        f"  p0 = {F} parameter(0)\n{existing('c0', 'p0')}  ROOT r = {F} negate(c0_done)"
+    )
+    details = {("p0", ()): CustomCallPrefetch("c0_start", "c0_done")}
+    options = count_options(
+        reserved_bytes_for_block_prefetches=23,
+        hlo_position_to_custom_call_prefetch_details=details,
+    )
+    with pytest.raises(CapacityError, match="c0_start"):
+        plan(text, options)
+    with pytest.raises(OptionsError, match="nobody"):
+        plan(
+            text,
+            options.replace(
+                hlo_position_to_custom_call_prefetch_details={
+                    ("p0", ()): CustomCallPrefetch("nobody", "c0_done")
+                }
+            ),
+        )

@@ -192,6 +192,7 @@ class PrefetchSearch:
             done_before=self.end,
             resource=self.resource,
             replaces=request.replaces,
+            source_operand=_moved_operand(state, request),
         )
         _append(state, request, copy)
         source.extend(request.latest_prefetch)
@@ -216,6 +217,13 @@ class PrefetchSearch:
         state.share_offset(window, request.preferred_offset)
         state.prefetches.add(start_after, self.end, self.resource)
         request.target.sequence.append(window)
+
+
+def _moved_operand(state: State, request: AllocationRequest) -> int:
+    """Which operand a replaced operation moves."""
+    if request.replaces is None:
+        return 0
+    return state.conversions.move(request.replaces).source_operand
 
 
 def _append(state: State, request: AllocationRequest, copy: CopyAllocation) -> None:
