@@ -31,7 +31,7 @@ def read_single(state: ReaderState) -> Module:
     cursor.accept_word("ROOT")
     at = cursor.skip()
     match = cursor.match(_NAMED)
-    name = match[1] if match else "root"
+    name = match[1] if match else _ENTRY_NAME
     run(read_right_side(state, scope, name, at), cursor)
     entry.root = entry.instructions[-1]
     module.add(entry, entry=True)
