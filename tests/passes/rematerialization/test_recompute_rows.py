@@ -514,6 +514,46 @@ def test_floor_and_blockers() -> None:
     assert caught.value.live == [("concat_1{}", 8192), ("negate{}", 4096)]
 
 
+def test_no_work_for_what_cannot_be_reached() -> None:
+    result = run(SINGLE, 10 * KIB, stop_at_floor=True)
+    usual = run(SINGLE, result.floor.bytes)
+    assert result.after_bytes == usual.after_bytes
+    assert result.added == usual.added
+
+
+def test_results_that_cannot_be_created_twice_run_later() -> None:
+    state = "(f32[1024]{0}, f32[1024]{0})"
+    text = f"""{HEAD}
+body {{
+  s = {state} parameter(0)
+  l = f32[1024]{{0}} get-tuple-element(s), index=0
+  r = f32[1024]{{0}} get-tuple-element(s), index=1
+  n = f32[1024]{{0}} add(l, r)
+  ROOT t = {state} tuple(n, r)
+}}
+cond {{
+  c = {state} parameter(0)
+  ROOT never = pred[] constant(false)
+}}
+ENTRY e {{
+  p = f32[] parameter(0)
+  start = f32[1024]{{0}} broadcast(p), dimensions={{}}
+  big = f32[4096]{{0}} broadcast(p), dimensions={{}}
+  other = f32[1024]{{0}} slice(big), slice={{[0:1024]}}
+  init = {state} tuple(start, other)
+  loop = {state} while(init), condition=cond, body=body
+  left = f32[1024]{{0}} get-tuple-element(loop), index=0
+  ROOT out = f32[1]{{0}} slice(left), slice={{[0:1]}}
+}}"""
+    result = run(text, 22 * KIB)
+    # 16 KiB of big and 4 KiB of other; start comes after big is gone.
+    assert result.after_bytes < 21 * KIB
+    assert [a.strategy for a in result.actions] == ["move"]
+    order = names(result.module)
+    assert order[order.index("init") - 1] == "start"
+    assert result.added.flops == result.added.bytes_accessed == 0
+
+
 def test_what_no_action_moves_is_part_of_the_floor() -> None:
     text = THREE_CALLS.replace(
         "broadcast(param), dimensions={}", 'custom-call(param), custom_call_target="x"'

@@ -57,6 +57,30 @@ def recompute_cost(
     return limit // saved, saved
 
 
+def move_saving(tracker: MemoryTracker, item: Item) -> int:
+    """Bytes that leave the current step when an item runs later instead.
+
+    For results that cannot be created twice: nothing may have read them yet. Zero
+    or less: not worth it, or not possible.
+    """
+    users = item.instruction.users
+    if not users or item is tracker.current or _has_placed_reader(tracker, item):
+        return 0
+    if any(tracker.items[x].placed for x in item.instruction.control_successors):
+        return 0
+    saved = sum(
+        tracker.buffers[number].counted
+        for number in item.defined
+        if tracker.is_live(number)
+    )
+    for number in item.used:
+        if tracker.is_overwritten(number):
+            return 0
+        if not tracker.is_live(number):
+            saved -= tracker.buffers[number].counted
+    return saved
+
+
 def _has_placed_reader(tracker: MemoryTracker, item: Item) -> bool:
     return any(tracker.items[user].placed for user in item.instruction.users)
 

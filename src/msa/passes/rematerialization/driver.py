@@ -65,7 +65,10 @@ class _Driver:
         changed = False
         session = None
         if not options.does_nothing and entry in peaks:
-            limit = max(0, options.memory_limit_bytes - output - beside)
+            wanted = options.memory_limit_bytes
+            if options.stop_at_floor:
+                wanted = max(wanted, floor.bytes)
+            limit = max(0, wanted - output - beside)
             session = Session(
                 module,
                 options,

@@ -67,14 +67,13 @@ def floor_of(
     storage = Storage(sequence, computation.root, options.size_of, host)
     steps = {x: t for t, x in enumerate(sequence)}
     held = np.zeros(len(sequence) + 1, dtype=np.int64)
-    ends: dict[int, int] = {}
+    spans: dict[int, tuple[int, int]] = {}
     for number, buffer in enumerate(storage.buffers):
-        if buffer.counted and _why_pinned(buffer):
-            end = max((steps[u.user] for u in buffer.uses), default=-1)
-            start = steps[buffer.creator]
-            ends[number] = max(end, start)
-            held[start] += buffer.counted
-            held[ends[number] + 1] -= buffer.counted
+        span = _pinned_span(buffer, steps) if buffer.counted else None
+        if span is not None:
+            spans[number] = span
+            held[span[0]] += buffer.counted
+            held[span[1] + 1] -= buffer.counted
     held = np.cumsum(held)
     best, where = 0, 0
     for t, x in enumerate(sequence):
@@ -82,12 +81,31 @@ def floor_of(
         touched = {*storage.used[x], *storage.defined[x]}
         need = called_peak(x, floors) + (int(held[t]) if stays else 0)
         need += sum(
-            storage.buffers[n].counted for n in touched if not (stays and n in ends)
+            storage.buffers[n].counted
+            for n in touched
+            if not (stays and n in spans and spans[n][0] <= t <= spans[n][1])
         )
         if need > best:
             best, where = need, t
     at = sequence[where] if sequence else computation.root
-    return Floor(best, at.name, _blockers(storage, steps, ends, at, floors))
+    return Floor(best, at.name, _blockers(storage, steps, spans, at, floors))
+
+
+def _pinned_span(
+    buffer: Buffer, steps: Mapping[Instruction, int]
+) -> tuple[int, int] | None:
+    """First and last step where a buffer is live whatever is done, or None.
+
+    What cannot be created twice, but later, lives from the first to the last of its
+    readers that stay where they are.
+    """
+    if not _why_pinned(buffer):
+        return None
+    if why_not_recomputable(buffer.creator):
+        start = steps[buffer.creator]
+        return start, max((steps[u.user] for u in buffer.uses), default=start)
+    fixed = [steps[u.user] for u in buffer.uses if why_not_recomputable(u.user)]
+    return (min(fixed), max(fixed)) if fixed else None
 
 
 def _why_pinned(buffer: Buffer) -> str:
@@ -102,7 +120,7 @@ def _why_pinned(buffer: Buffer) -> str:
 def _blockers(
     storage: Storage,
     steps: Mapping[Instruction, int],
-    ends: Mapping[int, int],
+    spans: Mapping[int, tuple[int, int]],
     at: Instruction,
     floors: Mapping[Computation, int],
 ) -> tuple[Blocker, ...]:
@@ -116,9 +134,9 @@ def _blockers(
             reason = f"{at.name} {verb} it"
             rows.append(Blocker(_name(buffer), buffer.counted, reason))
     touched = {*storage.used[at], *storage.defined[at]}
-    for n, end in ends.items():
+    for n, (start, end) in spans.items():
         buffer = storage.buffers[n]
-        if stays and n not in touched and steps[buffer.creator] <= t <= end:
+        if stays and n not in touched and start <= t <= end:
             rows.append(Blocker(_name(buffer), buffer.counted, _why_pinned(buffer)))
     inside = called_peak(at, floors)
     if inside:

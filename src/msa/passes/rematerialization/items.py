@@ -91,6 +91,22 @@ class ItemList:
         """A new item right before `successor`."""
         item = Item(instruction)
         item.inserted = True
+        self._items[instruction] = item
+        self._link(item, successor)
+        return item
+
+    def move_before(self, item: Item, successor: Item) -> None:
+        """Take an item out and put it right before `successor`, which stays."""
+        before, after = item.previous, item.next
+        if before is None:
+            self.first = after
+        else:
+            before.next = after
+        if after is not None:
+            after.previous = before
+        self._link(item, successor)
+
+    def _link(self, item: Item, successor: Item) -> None:
         before = successor.previous
         item.previous, item.next = before, successor
         successor.previous = item
@@ -100,10 +116,8 @@ class ItemList:
             before.next = item
         low = 0 if before is None else before.label
         item.label = (low + successor.label) // 2
-        self._items[instruction] = item
         if item.label == low:
             self._relabel()
-        return item
 
     def insert_after(self, instruction: Instruction, predecessor: Item) -> Item:
         """A new item right after `predecessor`, which is not the last."""

@@ -53,6 +53,8 @@ class RematerializationOptions:
         block_size_limit: most instructions recomputed together.
         block_effort_factor: evaluations of blocks of several instructions, per
             evaluation of single ones, at one step.
+        stop_at_floor: do no work for a limit below the proved floor, but only down to
+            the floor.
         min_remat_bytes: smaller results are not looked at.
         async_parallelism: per execution thread, how many of its computations run
             beside the program at once.
@@ -72,6 +74,7 @@ class RematerializationOptions:
     algorithm: str = "always"
     block_size_limit: int = 8
     block_effort_factor: int = 8
+    stop_at_floor: bool = False
     min_remat_bytes: int = 0
     async_parallelism: Mapping[str, int] = field(default_factory=dict)
     execution_threads: tuple[str, ...] = ()

@@ -95,7 +95,7 @@ def _walk_to(walk: Walk, step: int, session: Session) -> Item:
         assert item.next is not None
         item = item.next
     for other in walk.tracker.items:
-        if other.instruction in session.cloner.made:
-            other.barred = True
+        x = other.instruction
+        other.barred = x in session.cloner.made or x in session.moved
     walk.tracker.begin(item)
     return item

@@ -32,6 +32,17 @@ def recompute(
     return made
 
 
+def move(tracker: MemoryTracker, item: Item) -> None:
+    """Run an item that nothing has read yet later, before its first reader.
+
+    Twice at most: two items could take turns for ever.
+    """
+    x = item.instruction
+    tracker.run_later(item, _place(tracker, item, x, x.users, by_size=True))
+    item.barred = item.moved
+    item.moved = True
+
+
 def _again(
     tracker: MemoryTracker,
     item: Item,
@@ -45,7 +56,9 @@ def _again(
     for number, uses in pending.items():
         for use in uses:
             renaming.redirect(use, number, clone)
-    place = _place(tracker, item, clone, pending, options)
+    readers = [u.user for uses in pending.values() for u in uses]
+    by_size = options.algorithm == "peak-priority"
+    place = _place(tracker, item, clone, readers, by_size=by_size)
     new = tracker.items.insert_before(clone, place)
     for number in item.used:
         tracker.add_reader(new, [number], _operand_numbers(tracker, item, number))
@@ -65,17 +78,18 @@ def _place(
     tracker: MemoryTracker,
     item: Item,
     clone: Instruction,
-    pending: dict[int, list[Use]],
-    options: RematerializationOptions,
+    readers: Sequence[Instruction],
+    *,
+    by_size: bool,
 ) -> Item:
-    """The earliest item that must come after the clone."""
+    """The earliest item that must come after an item's clone."""
     items = tracker.items
-    before = [items[u.user] for uses in pending.values() for u in uses]
+    before = [items[user] for user in readers]
     before += [items[x] for x in item.instruction.control_successors]
     for number in item.used:
         before += tracker.writers(number)  # afterwards the contents are gone
     for operand in dict.fromkeys(clone.operands):
-        if _must_not_wait(tracker, item, operand, options):
+        if _must_not_wait(tracker, item, operand, by_size):
             before += [
                 items[user]
                 for user in operand.users
@@ -88,12 +102,11 @@ def _must_not_wait(
     tracker: MemoryTracker,
     item: Item,
     operand: Instruction,
-    options: RematerializationOptions,
+    by_size: bool,
 ) -> bool:
     """Whether keeping an operand for the clone would cost memory.
 
-    Not when its storage is there anyway and, by peak priority, not when the clone is
-    larger.
+    Not when its storage is there anyway and, by size, not when the clone is larger.
     """
     buffers = tracker.buffers
     creator = operand
@@ -101,7 +114,7 @@ def _must_not_wait(
         creator = creator.operands[0]
     held = [n for n in item.used if buffers[n].creator is creator] or item.used
     counted = sum(buffers[n].counted for n in held)
-    if not counted or options.algorithm != "peak-priority":
+    if not counted or not by_size:
         return counted > 0
     return counted >= sum(buffers[n].bytes for n in item.defined)
 

@@ -14,7 +14,7 @@ class Action:
     """One thing that was done.
 
     Attributes:
-        strategy: `recompute`, `compress` or `offload`.
+        strategy: `recompute`, `move` (run once, but later), `compress` or `offload`.
         computation: where.
         block: names of the instructions.
         added: names of what was inserted for them.

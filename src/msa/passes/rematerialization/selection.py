@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from msa.passes.rematerialization.costs import (
     ComputeTimes,
     compress_cost,
+    move_saving,
     offload_cost,
     recompute_cost,
 )
@@ -19,7 +20,7 @@ from msa.passes.rematerialization.tracker import MemoryTracker
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A strategy (`recompute`, `compress`, `offload`) for a block of items.
+    """A strategy (`move`, `recompute`, `compress`, `offload`) for a block of items.
 
     Attributes:
         strategy: what to do.
@@ -128,6 +129,11 @@ class Selection:
             yield from self._single(block[0], limit)
         if not self._options.recompute:
             return
+        if len(block) == 1 and self._is_unique(block[0]):
+            self._effort += 1
+            saved = move_saving(self._tracker, block[0])
+            if saved > 0:
+                yield Choice("move", tuple(block), 0, saved)
         while True:
             self._effort += 1
             cost = recompute_cost(self._tracker, block, limit)
@@ -137,6 +143,13 @@ class Selection:
             if len(block) >= most or following is None or not self._usable(following):
                 return
             block.append(following)
+
+    def _is_unique(self, item: Item) -> bool:
+        """Whether what an item creates cannot be created twice."""
+        buffers = self._tracker.buffers
+        return any(
+            buffers[n].indirect or len(buffers[n].index) > 1 for n in item.defined
+        )
 
     def _single(self, item: Item, limit: int) -> Iterator[Choice]:
         options = self._options

@@ -134,6 +134,20 @@ class MemoryTracker:
 
     # -- edits ---------------------------------------------------------------
 
+    def run_later(self, item: Item, place: Item) -> None:
+        """Move an item that nothing has read yet to right before `place`.
+
+        It counts as not run: what it created goes, what it reads lives on.
+        """
+        item.placed = False
+        self.items.move_before(item, place)
+        for number in item.defined:
+            self._drop(number)
+        for number in item.used:
+            self.buffers[number].unfinished += 1
+            if self.items[self.buffers[number].creator].placed:
+                self._revive(number)
+
     def add_reader(
         self, item: Item, numbers: Iterable[int], operands: Iterable[int] = (0,)
     ) -> None:

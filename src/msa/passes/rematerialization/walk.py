@@ -14,7 +14,7 @@ from msa.passes.rematerialization.costs import ComputeTimes
 from msa.passes.rematerialization.items import Item
 from msa.passes.rematerialization.offload import offload
 from msa.passes.rematerialization.options import RematerializationOptions
-from msa.passes.rematerialization.recompute import recompute
+from msa.passes.rematerialization.recompute import move, recompute
 from msa.passes.rematerialization.result import Action
 from msa.passes.rematerialization.selection import Choice, Selection
 from msa.passes.rematerialization.storage import carried_by
@@ -57,6 +57,7 @@ class Session:
         is_late: whether too much time has been spent.
         bodies: of loops.
         done: computations that were walked.
+        moved: instructions that run later than before.
         actions, warnings: so far.
     """
 
@@ -68,6 +69,7 @@ class Session:
     is_late: Callable[[], bool]
     bodies: frozenset[Computation]
     done: set[Computation] = field(default_factory=set)
+    moved: set[Instruction] = field(default_factory=set)
     actions: list[Action] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -130,6 +132,10 @@ class Walk:
             made = recompute(tracker, choice.block, session.cloner, session.options)
             added = [x.instruction for x in made]
             self.recomputed += [x.instruction for x in choice.block]
+        elif choice.strategy == "move":
+            move(tracker, single)
+            session.moved.add(single.instruction)
+            added = []
         elif choice.strategy == "compress":
             added = compress(tracker, single, session.cloner, session.options)
         else:
