@@ -107,6 +107,21 @@ def _from_row(row: Any, where: str) -> Buffer:
     return Buffer(*row)
 
 
+def _checked_gaps(gaps: Any, where: str) -> tuple[tuple[int, int], ...]:
+    try:
+        pairs = [tuple(gap) for gap in gaps]
+        if any(len(pair) != 2 for pair in pairs):
+            raise TypeError
+    except TypeError:
+        raise PackingError(
+            f"cannot read gaps {gaps!r}", where=where, hint="pairs (start, end)"
+        ) from None
+    return tuple(
+        (_integer(low, "gap start", where), _integer(high, "gap end", where))
+        for low, high in pairs
+    )
+
+
 def _checked(buffer: Buffer, where: str) -> Buffer:
     start = _integer(buffer.start, "start", where)
     end = _integer(buffer.end, "end", where)
@@ -130,10 +145,7 @@ def _checked(buffer: Buffer, where: str) -> Buffer:
                 f"pinned offset {offset} is not a multiple of alignment {alignment}",
                 where=where,
             )
-    gaps = tuple(
-        (_integer(gap[0], "gap start", where), _integer(gap[1], "gap end", where))
-        for gap in buffer.gaps
-    )
+    gaps = _checked_gaps(buffer.gaps, where)
     for gap in gaps:
         if not start <= gap[0] <= gap[1] <= end:
             raise PackingError(f"gap {gap} is not within the lifetime", where=where)
@@ -182,11 +194,14 @@ def read_buffers(rows: Iterable[Any]) -> list[Buffer]:
         buffer = _from_row(row, f"row {number}")
         where = f"row {number} (buffer {buffer.id!r})"
         buffer = _checked(buffer, where)
-        try:
-            repeated = buffer.id in seen
-            seen.add(buffer.id)
-        except TypeError:
-            raise PackingError("the id is not hashable", where=where) from None
+        for what, value in (("id", buffer.id), ("group", buffer.group)):
+            try:
+                hash(value)
+            except TypeError:
+                message = f"the {what} is not hashable"
+                raise PackingError(message, where=where) from None
+        repeated = buffer.id in seen
+        seen.add(buffer.id)
         if repeated:
             raise PackingError("the id is used twice", where=where)
         buffers.append(buffer)

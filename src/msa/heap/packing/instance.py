@@ -10,7 +10,6 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from msa.errors import PackingError
 from msa.heap.packing.buffer import Buffer
 
 Ints = npt.NDArray[np.int64]
@@ -140,9 +139,7 @@ def build_instance(
 ) -> Instance:
     """The arrays for these buffers. O(n log n), apart from groups (quadratic each).
 
-    Raises:
-        PackingError: members of a group are pinned apart, or a pinned offset is not
-            aligned.
+    Members of a group must not be pinned apart.
     """
     item_of = np.full(len(buffers), -1, dtype=np.int64)
     groups: dict[object, int] = {}
@@ -208,11 +205,7 @@ def _add_group(
         [(s, e, m.size) for m in members for s, e in m.pieces() if m.size]
     )
     pieces += [(item, start, end, size) for start, end, size in merged]
-    pins = sorted({m.offset for m in members if m.offset is not None})
-    if len(pins) > 1:
-        raise PackingError(
-            f"group {members[0].group!r} is pinned at {pins[0]} and at {pins[1]}"
-        )
+    pins = [m.offset for m in members if m.offset is not None]
     multiple = math.lcm(*(m.alignment or alignment for m in members))
     size = max(z for _, _, z in merged)
     return size, multiple, pins[0] if pins else -1

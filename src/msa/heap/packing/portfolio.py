@@ -73,7 +73,7 @@ def pack(
         raise OptionsError(f"capacity must not be negative, got {capacity}")
     rows = _rows(buffers)
     holds = tuple(_reservation(hold) for hold in reserved)
-    _check_pins(rows, holds)
+    group_at = _check_pins(rows, holds, alignment)
     instance = build_instance(rows, alignment=alignment, reserved=holds)
     sections = compute_sections(instance)
     bound = lower_bound(instance, sections)
@@ -87,7 +87,9 @@ def pack(
         effort=effort,
         seed=seed,
     )
-    plan = _plan(rows, instance, unit, solution, bound, capacity, alignment, holds)
+    plan = _plan(
+        rows, instance, unit, solution, bound, capacity, alignment, holds, group_at
+    )
     if capacity is not None and plan.height > capacity:
         raise _not_found(rows, instance, sections, plan, capacity, solution)
     return plan
@@ -114,17 +116,46 @@ def _reservation(hold: Reservation | tuple[int, ...]) -> Reservation:
     return hold
 
 
-def _check_pins(rows: list[Buffer], holds: tuple[Reservation, ...]) -> None:
-    """Pinned buffers must not overlap each other or a reservation."""
-    pinned = [row for row in rows if row.offset is not None]
+def _check_pins(
+    rows: list[Buffer], holds: tuple[Reservation, ...], alignment: int
+) -> dict[Any, int]:
+    """Where groups are pinned. Pins must not contradict each other or a reservation.
+
+    A pin holds for the whole group, whose other members must be aligned there.
+    """
+    group_at: dict[Any, int] = {}
+    for row in rows:
+        if row.group is None or row.offset is None:
+            continue
+        at = group_at.setdefault(row.group, row.offset)
+        if at != row.offset:
+            raise PackingError(
+                f"group {row.group!r} is pinned at {at} and at {row.offset}",
+                where=f"buffer {row.id!r}",
+            )
+    pinned, offsets = [], []
+    for row in rows:
+        place = row.offset if row.offset is not None else group_at.get(row.group)
+        if place is None:
+            continue
+        multiple = row.alignment or alignment
+        if row.offset is None and place % multiple:
+            raise PackingError(
+                f"its group {row.group!r} is pinned at {place}, which is not a "
+                f"multiple of its alignment {multiple}",
+                where=f"buffer {row.id!r}",
+            )
+        pinned.append(row)
+        offsets.append(place)
     if not pinned:
-        return
+        return group_at
     try:
-        verify_disjoint(pinned, [row.offset or 0 for row in pinned], holds)
+        verify_disjoint(pinned, offsets, holds)
     except PlanError as error:
         raise PackingError(
             f"pinned: {error.message}", where=error.where, hint="move a pin"
         ) from None
+    return group_at
 
 
 def _plan(
@@ -136,11 +167,14 @@ def _plan(
     capacity: int | None,
     alignment: int,
     holds: tuple[Reservation, ...],
+    group_at: dict[Any, int],
 ) -> HeapPlan:
-    by_item = solution.offsets * unit
-    placed = np.where(instance.item_of >= 0, by_item[instance.item_of], 0).tolist()
+    # An empty buffer is item -1: the zero at the end.
+    by_item = np.append(solution.offsets * unit, 0)
+    placed = by_item[instance.item_of].tolist()
     for index in np.flatnonzero(instance.item_of < 0).tolist():
-        placed[index] = rows[index].offset or 0
+        row = rows[index]
+        placed[index] = row.offset or group_at.get(row.group, 0)
     plan = HeapPlan.of(
         rows,
         placed,

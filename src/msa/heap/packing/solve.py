@@ -90,8 +90,8 @@ def _fit_parts(
             best.offer_part(items, joined, "reassembly")
             if best.height[part] <= capacity:
                 continue
-        core = build_core(alone, local)
-        if not budget.affords(core):
+        core = build_core(alone, local, budget)
+        if core is None:
             continue
         found = search_capacity(core, local, budget, random)
         if found.refuted:

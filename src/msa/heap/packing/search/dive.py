@@ -18,9 +18,9 @@ from msa.heap.packing.search.state import PLACED, State
 _ENTRIES_PER_UNIT = 2500
 
 
-def node_cost(core: Core) -> int:
+def node_cost(entries: int) -> int:
     """The effort of visiting a node: 1, and more in large parts, as its time is."""
-    return 1 + len(core.entry_item) // _ENTRIES_PER_UNIT
+    return 1 + entries // _ENTRIES_PER_UNIT
 
 
 class Outcome(Enum):
@@ -159,7 +159,7 @@ class Dive:
         return Outcome.EXHAUSTED if self._skipped else Outcome.REFUTED
 
     def _infer(self, core: Core, state: State) -> bool:
-        self.spent += node_cost(core)
+        self.spent += node_cost(len(core.entry_item))
         failed = infer(core, state)
         if failed < 0:
             return True

@@ -31,9 +31,9 @@ class Budget:
 
     left: int
 
-    def affords(self, core: Core) -> bool:
+    def affords(self, items: int, entries: int) -> bool:
         """Whether it is worth to start: it pays for two straight dives."""
-        return self.left >= 2 * core.items * node_cost(core)
+        return self.left >= 2 * items * node_cost(entries)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,10 +44,10 @@ class Found:
     refuted: bool = False
 
 
-def build_core(instance: Instance, capacity: int) -> Core:
-    """The core of an instance; reservations are clipped to the capacity.
+def build_core(instance: Instance, capacity: int, budget: Budget) -> Core | None:
+    """The core of an instance, or None if the budget cannot pay for its search.
 
-    What a reservation holds above the capacity is out of reach anyway.
+    Reservations are clipped to the capacity: what they hold above is out of reach.
     """
     room = np.maximum(capacity - instance.fixed, 0)
     size = np.where(instance.reserved, np.minimum(instance.size, room), instance.size)
@@ -55,6 +55,9 @@ def build_core(instance: Instance, capacity: int) -> Core:
     if len(kept) < instance.items:
         instance = instance.select(kept)
     sections = compute_sections(instance)
+    entries = int((sections.high - sections.low).sum())
+    if not budget.affords(len(kept), entries):
+        return None
     size = size[kept]
     piece_size = np.minimum(instance.piece_size, size[instance.piece_item])
     return Core(
@@ -184,8 +187,8 @@ def search_height(
         while low < height and budget.left > 0:
             capacity = low if first else (low + height) // 2
             share = Budget(max(budget.left // (2 if first else 3), _DECISIONS))
-            core = build_core(instance, capacity)
-            if not budget.affords(core):
+            core = build_core(instance, capacity, budget)
+            if core is None:
                 return Lowered(best, height, min(floor, height))
             spent = share.left
             found = search_capacity(core, capacity, share, random)
