@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from msa.passes.base import Pass as Pass
+    from msa.passes.offload import HostOffloading as HostOffloading
+    from msa.passes.offload import offload_to_host as offload_to_host
     from msa.passes.pipeline import Pipeline as Pipeline
     from msa.passes.propagation import check_memory_spaces as check_memory_spaces
     from msa.passes.propagation import (
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from msa.passes.rematerialization import rematerialize as rematerialize
 
 _HOMES = {
+    "HostOffloading": "offload",
+    "offload_to_host": "offload",
     "Pass": "base",
     "Pipeline": "pipeline",
     "check_memory_spaces": "propagation",
@@ -31,11 +35,13 @@ _HOMES = {
 }
 
 __all__ = [
+    "HostOffloading",
     "Pass",
     "Pipeline",
     "Rematerialization",
     "RematerializationOptions",
     "check_memory_spaces",
+    "offload_to_host",
     "pass_names",
     "propagate_memory_spaces",
     "rematerialize",

@@ -14,6 +14,8 @@ _PASSES: Final = {
     "copy-insertion": "msa.passes.copies:InsertCopies",
     "cse": "msa.passes.common_subexpressions:EliminateCommonSubexpressions",
     "dce": "msa.passes.dead_code:EliminateDeadCode",
+    "host-offload": "msa.passes.offload:OffloadToHost",
+    "host-transfers-async": "msa.passes.offload.asyncify:AsyncHostTransfers",
     "memory-space-propagation": "msa.passes.propagation:PropagateMemorySpaces",
     "rematerialize": "msa.passes.rematerialization:Rematerialize",
     "schedule": "msa.passes.scheduling:ScheduleModule",

@@ -1,0 +1,12 @@
+"""Host offloading: values between annotations lie in host memory."""
+
+from __future__ import annotations
+
+from msa.passes.offload.offloader import (
+    HostOffloading,
+    OffloadToHost,
+    offload_to_host,
+)
+from msa.passes.offload.vocabulary import HostOffloadError
+
+__all__ = ["HostOffloadError", "HostOffloading", "OffloadToHost", "offload_to_host"]

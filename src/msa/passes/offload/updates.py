@@ -1,0 +1,124 @@
+"""Host buffers that are filled piece by piece: updates in place, and their storage."""
+
+from __future__ import annotations
+
+from msa.hlo.instruction import Instruction
+from msa.passes.offload.vocabulary import (
+    ALLOCATE_BUFFER,
+    HOST,
+    HostOffloadError,
+    Place,
+    is_call_of,
+    set_space,
+    space_of,
+)
+from msa.passes.offload.walk import Offload
+
+
+def place_update(offload: Offload, update: Instruction, annotated: bool) -> None:
+    """Decide where an update in place happens, and give its buffer a host home.
+
+    Args:
+        offload: the run.
+        update: a dynamic-update-slice.
+        annotated: whether its update was to move to the host.
+
+    Raises:
+        HostOffloadError: the buffer begins as something that cannot be allocated on
+            the host.
+    """
+    target = space_of((update.operands[0], ()))
+    piece = space_of((update.operands[1], ()))
+    if piece == HOST:
+        offload.compute_on_host(update)
+        if target == HOST:
+            set_space(update, (), HOST)
+        return
+    if target == HOST or annotated:
+        for start in host_homes(offload, update):
+            offload.walk_down(start)
+
+
+def host_homes(offload: Offload, update: Instruction) -> list[Place]:
+    """Where the storage of an update's target begins, made to be on the host."""
+    starts: list[Place] = []
+    work: list[tuple[Place, Instruction, int]] = [((update.operands[0], ()), update, 0)]
+    seen: set[Place] = set()
+    while work:
+        place, reader, slot = work.pop()
+        x, index = place
+        if x.opcode == "broadcast" and not index:
+            # Other readers keep the broadcast.
+            buffer = x.computation.create(
+                f"{x.name}.on_host",
+                "custom-call",
+                x.shape,
+                (),
+                {"custom_call_target": ALLOCATE_BUFFER},
+            )
+            reader.replace_operand(slot, buffer)
+            starts.append((buffer, ()))
+            continue
+        if place in seen:
+            continue
+        seen.add(place)
+        if is_call_of(x, ALLOCATE_BUFFER):
+            starts.append(place)
+        elif x.opcode == "parameter" and x.computation.is_entry:
+            if space_of(place) != HOST:
+                raise HostOffloadError(
+                    f"{x.name} is updated on the host but is an argument on the device",
+                    where=update.name,
+                    hint="give the argument S(5) in the entry's layout",
+                )
+            starts.append(place)
+        else:
+            found = list(_sources(offload, place))
+            if not found:
+                raise HostOffloadError(
+                    f"the buffer that {update.name} updates begins as {x.name} "
+                    f"({x.opcode}), which cannot be allocated on the host",
+                    where=x.name,
+                    hint="let it begin as a broadcast or an AllocateBuffer",
+                )
+            work.extend(found)
+    return starts
+
+
+def _sources(offload: Offload, place: Place) -> list[tuple[Place, Instruction, int]]:
+    """One step up: where a node comes from, and the operand that brings it."""
+    x, index = place
+    opcode = x.opcode
+    if opcode == "parameter":
+        found: list[tuple[Place, Instruction, int]] = []
+        for caller in offload.callers.of(x.computation):
+            slot = x.parameter_number
+            if caller.opcode == "conditional":
+                slot = 1 + caller.called_computations.index(x.computation)
+            found.append(((caller.operands[slot], index), caller, slot))
+            if caller.opcode == "while":
+                root = caller.while_body.root
+                found += _root_sources(root, index)
+        return found
+    if opcode == "while":
+        return [
+            ((x.operands[0], index), x, 0),
+            *_root_sources(x.while_body.root, index),
+        ]
+    if opcode == "tuple" and index:
+        return [((x.operands[index[0]], index[1:]), x, index[0])]
+    if opcode == "get-tuple-element":
+        return [((x.operands[0], (x.tuple_index, *index)), x, 0)]
+    if opcode in ("dynamic-update-slice", "bitcast", "copy", "opt-barrier"):
+        return [((x.operands[0], index), x, 0)]
+    if opcode == "call":
+        return _root_sources(x.called_computations[0].root, index)
+    return []
+
+
+def _root_sources(
+    root: Instruction, index: tuple[int, ...]
+) -> list[tuple[Place, Instruction, int]]:
+    if root.opcode == "tuple" and index:
+        return [((root.operands[index[0]], index[1:]), root, index[0])]
+    return [((root, index), root, 0)]
