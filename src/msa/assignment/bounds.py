@@ -1,19 +1,22 @@
 """A time that no plan can beat.
 
-Two arguments, both about the machine that `msa.simulate` models; the larger wins:
+Arguments about the machine that `msa.simulate` models; the largest wins:
 
 * *Everything fast*: a step cannot take less than its arithmetic, nor less than its
   traffic if those operands that fit into alternate memory together and move the most
   were there, and likewise the results (fractional knapsacks, so the bound is safe).
-* *Compulsory traffic*: default memory moves at most its bandwidth, whatever moves:
-  instructions or copies. What the program is given must be read from there at least
-  once, and its results written there, before anything else.
+* *Order*: what comes in, the work, and what goes out, in one window of time after the
+  other, add up (`bound_windows`).
+* *Room*: default memory moves at most its bandwidth, whatever moves, and what does not
+  fit into alternate memory between two accesses passes it again (`bound_residency`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
 
+from msa.assignment.bound_residency import Traffic, residency_bound
+from msa.assignment.bound_windows import windows_bound
 from msa.assignment.problem import Problem, Value
 
 _RUNNING = frozenset({"call", "conditional", "while"})
@@ -33,16 +36,23 @@ def lower_bound_seconds(
         trips: per step, how often it runs.
         dead: steps that lowering removes because nothing needs them.
 
-    O(n log n) in the number of values' places.
+    O(n²) in the number of steps and places, on arrays.
     """
     free = dead | set(problem.sync_moves)
+    fastest = fastest_seconds(problem, trips, free)
+    known = Traffic(problem, trips, free)
+    capacity = problem.machine.capacity
     return max(
-        _everything_fast(problem, trips, free),
-        _compulsory_traffic(problem, trips, free),
+        sum(fastest),
+        windows_bound(problem, fastest, known, capacity),
+        residency_bound(problem, known, capacity),
     )
 
 
-def _everything_fast(problem: Problem, trips: Sequence[float], free: Set[int]) -> float:
+def fastest_seconds(
+    problem: Problem, trips: Sequence[float], free: Set[int] = frozenset()
+) -> list[float]:
+    """Per step, seconds of all its runs when what fits is fast."""
     machine = problem.machine
     reads: list[list[_Access]] = [[] for _ in range(problem.end)]
     writes: list[list[_Access]] = [[] for _ in range(problem.end)]
@@ -53,7 +63,7 @@ def _everything_fast(problem: Problem, trips: Sequence[float], free: Set[int]) -
             reads[use.step].append((value.buffer, amount, value.size))
         for place, amount in zip(value.positions, value.position_bytes, strict=False):
             writes[place.step].append((value.buffer, amount, value.size))
-    total = 0.0
+    fastest = [0.0] * problem.end
     for step, opcode in enumerate(problem.opcodes):
         if step in free or opcode in _NAMING or opcode == "while":
             continue
@@ -67,8 +77,8 @@ def _everything_fast(problem: Problem, trips: Sequence[float], free: Set[int]) -
             + written / machine.alternate_write_bandwidth
             + max(0.0, all_bytes - read - written) / machine.default_bandwidth
         )
-        total += max(problem.compute_seconds[step], memory) * trips[step]
-    return total
+        fastest[step] = max(problem.compute_seconds[step], memory) * trips[step]
+    return fastest
 
 
 def _can_be_fast(value: Value, capacity: int) -> bool:
@@ -96,41 +106,3 @@ def _most_bytes(accesses: list[_Access], capacity: int) -> float:
         if room <= 0.0:
             break
     return fast
-
-
-def _compulsory_traffic(
-    problem: Problem, trips: Sequence[float], free: Set[int]
-) -> float:
-    entry = problem.regions[0]
-    inputs = set(entry.parameters)
-    moved = 0.0
-    for value in problem.values:
-        if value.pinned or value.is_tuple or not value.positions:
-            continue
-        step = value.position.step
-        if step in inputs or value.is_constant:
-            moved += _least_read(problem, value, trips, free)
-        elif value.live_out and step not in free and trips[step] > 0:
-            moved += _written(problem, value)
-    return moved / problem.machine.default_bandwidth
-
-
-def _least_read(
-    problem: Problem, value: Value, trips: Sequence[float], free: Set[int]
-) -> float:
-    """The largest single read: made directly, or by a copy that brings as much."""
-    largest = 0.0
-    for use, amount in zip(value.uses, value.use_bytes, strict=False):
-        opcode = problem.opcodes[use.step]
-        if use.step in free or opcode in _RUNNING or opcode in _NAMING:
-            continue
-        if trips[use.step] > 0:
-            largest = max(largest, min(amount, float(value.size)))
-    return largest
-
-
-def _written(problem: Problem, value: Value) -> float:
-    opcode = problem.opcodes[value.position.step]
-    if opcode in _RUNNING or opcode in _NAMING or not value.position_bytes:
-        return 0.0
-    return max(0.0, min(value.position_bytes[0], float(value.size)))

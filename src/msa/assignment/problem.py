@@ -236,6 +236,20 @@ class Problem:
         return levels
 
     @cached_property
+    def outermost(self) -> list[int]:
+        """Per step, the step of the entry that runs it; itself, in the entry."""
+        callers = []
+        for region in self.regions:
+            caller = region.caller
+            while caller >= 0 and self.region_of[caller] != 0:
+                caller = self.regions[self.region_of[caller]].caller
+            callers.append(caller)
+        return [
+            step if region == 0 else callers[region]
+            for step, region in enumerate(self.region_of)
+        ]
+
+    @cached_property
     def trip_counts(self) -> list[float]:
         """Per region, how often it runs in one run of the program."""
         counts = [1.0] * len(self.regions)
