@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import msa
-from msa.errors import UnsupportedError
+from msa.errors import FileFormatError, UnsupportedError
+from msa.files import write_whole
 from msa.report import capture_module
 from msa.report.ascii_map import ascii_map
 from msa.report.capture import PlanCapture
-from msa.report.files import write_whole
 from msa.report.notebook import map_svg, plan_fragment
 from msa.report.page import plan_page
 from msa.report.perfetto import to_perfetto
@@ -132,7 +132,7 @@ def test_files_are_whole_or_untouched(tmp_path: Path) -> None:
     write_whole(path, "two")
     assert path.read_text() == "two"
     assert path.stat().st_mode & 0o777 == 0o666 & ~_mask()
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileFormatError, match="cannot be written"):
         write_whole(tmp_path / "no" / "x.txt", "three")
     assert list(tmp_path.iterdir()) == [path]
 

@@ -204,11 +204,11 @@ class Assignment:
 
         return plan_json(self, path)
 
-    def to_csv(self, path: str | Path) -> None:
-        """The copies as a CSV file, one row each."""
-        from msa.assignment.plan_files import write_csv
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """The copies as CSV, one row each; also written to `path` if one is given."""
+        from msa.assignment.plan_files import plan_csv
 
-        write_csv(self, path)
+        return plan_csv(self, path)
 
     def ascii(self) -> str:
         """The offset × time map in characters."""

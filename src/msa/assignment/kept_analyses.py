@@ -12,6 +12,7 @@ from msa.analysis.call_graph import CallGraph
 from msa.analysis.copy_insertion import prepare
 from msa.analysis.copy_insertion.conflicts import find_conflicts
 from msa.analysis.copy_insertion.inline_calls import inline_calls
+from msa.analysis.costs import CostOptions
 from msa.analysis.manager import AnalysisManager
 from msa.analysis.trip_counts import TripCounts
 from msa.hlo.module import Module
@@ -39,25 +40,28 @@ class KeptAnalyses:
         return self.analyses.module
 
 
-def analyses_of(module: Module) -> KeptAnalyses:
+def analyses_of(
+    module: Module, cost_options: CostOptions | None = None
+) -> KeptAnalyses:
     """Analyses for planning `module`, made anew only if it has changed.
 
     A module that is not ready (no schedule, shared computations, missing copies) is
-    prepared, its calls inlined; the analyses are then of the copy. Linear, plus the cost of what is not
-    there yet.
+    prepared, its calls inlined; the analyses are then of the copy. With settings of the
+    cost analysis, nothing is kept. Linear, plus the cost of what is not there yet.
     """
     fingerprint = _fingerprint(module)
-    kept = module._notes.get(_NOTE)
+    kept = module._notes.get(_NOTE) if cost_options is None else None
     if isinstance(kept, KeptAnalyses) and kept.fingerprint == fingerprint:
         return kept
-    analyses = AnalysisManager(module)
+    analyses = AnalysisManager(module, cost_options=cost_options)
     if not _is_ready(module, analyses):
         inlined = module.clone()
         inline_calls(inlined)
-        analyses = AnalysisManager(prepare(inlined))
+        analyses = AnalysisManager(prepare(inlined), cost_options=cost_options)
     strict = TripCounts.run(analyses.module, use_backend_config=False)
     kept = KeptAnalyses(analyses, strict, fingerprint)
-    module._notes[_NOTE] = kept
+    if cost_options is None:
+        module._notes[_NOTE] = kept
     return kept
 
 

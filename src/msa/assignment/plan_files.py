@@ -5,15 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
-import tempfile
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msa.assignment.allocation import Allocation, CopyAllocation
 from msa.assignment.plan_copies import PlanCopy
-from msa.errors import FileFormatError
+from msa.files import write_text
 
 if TYPE_CHECKING:
     from msa.assignment.assignment import Assignment
@@ -43,9 +41,7 @@ def plan_json(plan: Assignment, path: str | Path | None = None) -> str:
         "schedule": [x.name for x in plan.analyses.schedule.instructions],
     }
     text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
-    if path is not None:
-        write_text(path, text)
-    return text
+    return write_text(text, path)
 
 
 def _allocation(plan: Assignment, allocation: Allocation) -> dict[str, Any]:
@@ -69,8 +65,8 @@ def _allocation(plan: Assignment, allocation: Allocation) -> dict[str, Any]:
     return row
 
 
-def write_csv(plan: Assignment, path: str | Path) -> None:
-    """The copies, one row each.
+def plan_csv(plan: Assignment, path: str | Path | None = None) -> str:
+    """The copies as CSV, one row each; also written to `path` if given.
 
     Raises:
         FileFormatError: `path` cannot be written.
@@ -79,24 +75,5 @@ def write_csv(plan: Assignment, path: str | Path) -> None:
     writer = csv.writer(out, lineterminator="\n")
     names = [field.name for field in fields(PlanCopy)]
     writer.writerow(names)
-    for copy in plan.copies:
-        writer.writerow([getattr(copy, name) for name in names])
-    write_text(path, out.getvalue())
-
-
-def write_text(path: str | Path, text: str) -> None:
-    """Write a whole file or none of it.
-
-    Raises:
-        FileFormatError: it cannot be written.
-    """
-    path = Path(path)
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(name).replace(path)
-    except OSError as error:
-        raise FileFormatError(
-            f"cannot write {str(path)!r}: {error.strerror or error}"
-        ) from error
+    writer.writerows([getattr(copy, name) for name in names] for copy in plan.copies)
+    return write_text(out.getvalue(), path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
+from msa.analysis.costs import CostOptions
 from msa.analysis.manager import AnalysisManager
 from msa.analysis.simulation import Simulation, simulate
 from msa.analysis.trip_counts import TripCounts
@@ -38,6 +39,7 @@ def assign(
     options: Options | None = None,
     *,
     progress: Progress | None = None,
+    cost_options: CostOptions | None = None,
 ) -> Assignment:
     """Decide what lives in fast memory, when and where, and insert the copies.
 
@@ -50,6 +52,8 @@ def assign(
         target: the machine.
         options: what to do and how; the defaults are good.
         progress: told which phase begins.
+        cost_options: settings of the cost analysis, such as measured costs (see
+            `msa.runtime.profile`).
 
     Raises:
         OptionsError: options do not fit each other or the target.
@@ -81,13 +85,14 @@ def assign(
             hint='msa.Target.preset("tpu_v5e") is one',
         )
     with collection_paused():
-        return _Planner(module, target, options or Options(), progress).plan()
+        planner = _Planner(module, target, options or Options(), progress, cost_options)
+        return planner.plan()
 
 
 class _Planner:
     """The phases of one call."""
 
-    __slots__ = ("_module", "_options", "_progress", "_target")
+    __slots__ = ("_cost_options", "_module", "_options", "_progress", "_target")
 
     def __init__(
         self,
@@ -95,7 +100,9 @@ class _Planner:
         target: Target,
         options: Options,
         progress: Progress | None,
+        cost_options: CostOptions | None,
     ) -> None:
+        self._cost_options = cost_options
         self._module = module
         self._target = target
         self._options = options
@@ -103,7 +110,7 @@ class _Planner:
 
     def plan(self) -> Assignment:
         self._begin(0)
-        kept = analyses_of(self._module)
+        kept = analyses_of(self._module, self._cost_options)
         problem = build_problem(
             kept.module, self._target, self._options, analyses=kept.analyses
         )
@@ -143,7 +150,12 @@ class _Planner:
             for position in problem.values[fetch.value].positions
         ]
         return lower(
-            kept.module, problem.keys, result.allocations, self._options, fetched
+            kept.module,
+            problem.keys,
+            result.allocations,
+            self._options,
+            fetched,
+            cost_options=self._cost_options,
         )
 
     def _search(

@@ -32,7 +32,7 @@ def read_stdin() -> str:
 
 def write_result(path: str, text: str) -> None:
     """Write to standard output (`-`) or replace a file in one step."""
-    from msa.report.files import write_whole
+    from msa.files import write_whole
 
     if path == "-":
         sys.stdout.write(text if text.endswith("\n") else text + "\n")

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import cast
 
 from msa.errors import FileFormatError
+from msa.files import write_text
 from msa.report.capture import SCHEMA, PlanCapture
-from msa.report.files import write_text
 
 
 def capture_to_json(capture: PlanCapture, path: str | Path | None = None) -> str:

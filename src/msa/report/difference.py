@@ -81,8 +81,8 @@ class PlanDiff:
 
     def html(self, path: str | Path | None = None) -> str:
         """One self-contained page with both maps; written to `path` if given."""
+        from msa.files import write_text
         from msa.report.diff_page import diff_page
-        from msa.report.files import write_text
 
         return write_text(diff_page(self), path)
 

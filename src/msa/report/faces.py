@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-import csv
-import dataclasses
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msa.assignment.plan_copies import PlanCopy
+from msa.assignment.plan_files import plan_csv
+from msa.files import write_text
 from msa.report.capture import capture_plan
-from msa.report.files import write_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from msa.assignment import Assignment
     from msa.report.difference import PlanDiff
+
+__all__ = [
+    "plan_ascii",
+    "plan_csv",
+    "plan_diff",
+    "plan_figure",
+    "plan_html",
+    "plan_notebook",
+    "plan_perfetto",
+]
 
 
 def plan_html(plan: Assignment, path: str | Path | None = None) -> str:
@@ -31,16 +38,6 @@ def plan_perfetto(plan: Assignment, path: str | Path | None = None) -> str:
     from msa.report.perfetto import to_perfetto
 
     return write_text(to_perfetto(capture_plan(plan)), path)
-
-
-def plan_csv(plan: Assignment, path: str | Path | None = None) -> str:
-    """The copies of a plan as CSV; written to `path` if given."""
-    out = io.StringIO()
-    names = [field.name for field in dataclasses.fields(PlanCopy)]
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows([getattr(copy, name) for name in names] for copy in plan.copies)
-    return write_text(out.getvalue(), path)
 
 
 def plan_ascii(plan: Assignment, width: int = 76, height: int = 20) -> str:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from msa.assignment import Options, assign
 from msa.errors import FileFormatError, MsaError, OptionsError
+from msa.files import write_text
 from msa.hlo import Module, load, parse
 from msa.report.tables import format_table
 from msa.target import Target
@@ -128,10 +129,7 @@ class SweepResult:
         writer = csv.DictWriter(out, names, lineterminator="\n")
         writer.writeheader()
         writer.writerows(asdict(row) for row in self.rows)
-        text = out.getvalue()
-        if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
-        return text
+        return write_text(out.getvalue(), path)
 
     def plot(self) -> Figure:
         """Curves with matplotlib (extra `viz`), knees marked."""

@@ -235,6 +235,8 @@ class InstructionCosts:
             p = self.default(x)
             rule = RULES.get(opcode)
             timed = True if rule is None else rule(self, x, p)
+        if self.options.measured is not None:
+            self.options.measured(x, p)
         if timed and self.options.per_second_rates:
             p.optimal_seconds = self._seconds(p)
         return p

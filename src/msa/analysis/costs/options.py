@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from msa.analysis.costs.properties import Properties
 from msa.hlo.instruction import Instruction
 from msa.hlo.shape import Shape
 
@@ -36,6 +37,9 @@ class CustomCallCost:
 CustomCallHook = Callable[[Instruction], CustomCallCost | None]
 """Cost of a custom call, or None when it is not known."""
 
+MeasuredHook = Callable[[Instruction, Properties], None]
+"""Corrects what is modelled of an instruction by what was measured, in place."""
+
 
 @dataclass(frozen=True, slots=True)
 class CostOptions:
@@ -48,6 +52,7 @@ class CostOptions:
         min_latencies_seconds: least time by property.
         count_multiple_input_accesses: count an input as often as it is read.
         custom_call: costs of custom calls; those it does not know are -1.
+        measured: is shown every instruction with what is modelled, to correct it.
     """
 
     shape_size: ShapeSize = logical_size
@@ -55,3 +60,4 @@ class CostOptions:
     min_latencies_seconds: Mapping[str, float] = field(default_factory=dict)
     count_multiple_input_accesses: bool = False
     custom_call: CustomCallHook | None = None
+    measured: MeasuredHook | None = None

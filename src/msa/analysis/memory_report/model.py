@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from msa.files import write_text
+
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
@@ -206,18 +208,13 @@ class MemoryReport:
     def to_json(self, path: str | Path | None = None) -> str:
         """The report as JSON; written to `path` if given."""
         text = json.dumps(self.to_dict(), indent=1) + "\n"
-        if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
-        return text
+        return write_text(text, path)
 
     def html(self, path: str | Path | None = None) -> str:
         """A self-contained page; written to `path` if given."""
         from msa.report.memory_page import memory_page
 
-        page = memory_page(self)
-        if path is not None:
-            Path(path).write_text(page, encoding="utf-8")
-        return page
+        return write_text(memory_page(self), path)
 
     def _repr_html_(self) -> str:
         from msa.report.memory_page import memory_fragment

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from msa.analysis.costs import CostOptions
 from msa.analysis.manager import AnalysisManager
 from msa.assignment.allocation import (
     Allocation,
@@ -86,11 +87,14 @@ def lower(
     allocations: Sequence[Allocation],
     options: Options,
     fetched_inputs: Sequence[Position] = (),
+    *,
+    cost_options: CostOptions | None = None,
 ) -> Lowered:
     """Lower an allocation sequence onto a clone of `module`. Linear but for sorting.
 
     `flattened` is the module's flattened schedule, to which steps refer;
-    `fetched_inputs` are all positions of inputs that are fetched before it begins.
+    `fetched_inputs` are all positions of inputs that are fetched before it begins;
+    `cost_options` are those of the new module's analyses.
 
     Raises:
         PlanError: the sequence contradicts itself.
@@ -111,7 +115,7 @@ def lower(
     removed = simplify(state)
     set_schedule(state, removed, copies)
     # Colors change neither values nor storage sharing: the analyses stay true.
-    analyses = AnalysisManager(state.module)
+    analyses = AnalysisManager(state.module, cost_options=cost_options)
     chunks = export_and_color(
         [item for item in placed if item[0].instruction not in removed],
         analyses.alias,

@@ -150,8 +150,6 @@ class HeapPlan:
 
 
 def _written(text: str, path: str | Path | None) -> str:
-    if path is not None:
-        from msa.report.files import write_whole
+    from msa.files import write_text
 
-        write_whole(path, text)
-    return text
+    return write_text(text, path)

@@ -37,6 +37,8 @@ class ProfilerEvent:
         details: text for people (see `copy_details`, `residency_details`).
         blocks, threads, shared_memory, registers: of a kernel's launch.
         link: `NVLink`, `PCIe` or empty.
+        runs: how often it happened in that time, one after another.
+        waited: the program waited for the end, so the whole time was needed.
     """
 
     type: EventType
@@ -57,6 +59,8 @@ class ProfilerEvent:
     shared_memory: int = 0
     registers: int = 0
     link: str = ""
+    runs: float = 1.0
+    waited: bool = False
 
     @property
     def seconds(self) -> float:

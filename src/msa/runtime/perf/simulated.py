@@ -23,6 +23,16 @@ class _Traffic:
     fast: float
 
 
+@dataclass(frozen=True, slots=True)
+class _End:
+    """The end of a copy: when, how often, and whether the program waited for it."""
+
+    done: Instruction
+    time: float
+    trips: float
+    waited: bool
+
+
 def record_simulation(
     simulation: Simulation,
     device: DeviceDescription | None = None,
@@ -69,9 +79,8 @@ def record_simulation(
             starts[x] = now
         elif x.opcode in ("copy-done", "async-done"):
             now += waited
-            _record_copy(
-                profiler, x, starts, now, step.trip_count, alternate_memory_space
-            )
+            end = _End(x, now, step.trip_count, waited > 0)
+            _record_copy(profiler, end, starts, alternate_memory_space)
             continue
         if x.computation in waiting:
             continue
@@ -90,6 +99,7 @@ def record_simulation(
                 flops=max(0.0, analyses.costs.flops(x)) * step.trip_count,
                 blocks=launch.blocks,
                 threads=launch.threads,
+                runs=step.trip_count,
             )
         now += work
     return profiler
@@ -97,20 +107,18 @@ def record_simulation(
 
 def _record_copy(
     profiler: ProfilerSim,
-    done: Instruction,
+    end: _End,
     starts: dict[Instruction, float],
-    end: float,
-    trips: float,
     space: int,
 ) -> None:
-    start = done.operands[0]
+    start = end.done.operands[0]
     while start.opcode == "async-update":
         start = start.operands[0]
     moved = moved_shapes(start)
     if moved is None or start not in starts:
         return
     source, result = moved
-    size = result.byte_size() * max(1.0, trips)
+    size = result.byte_size() * max(1.0, end.trips)
     into = result.memory_space == space and source.memory_space == 0
     out = source.memory_space == space and result.memory_space == 0
     if not into and not out:
@@ -118,13 +126,15 @@ def _record_copy(
     profiler.copy(
         "DefaultToAlternate" if into else "AlternateToDefault",
         starts[start],
-        max(end, starts[start]),
+        max(end.time, starts[start]),
         int(size),
         name=start.name,
         stream=COPY_STREAM,
         bytes_read=size if into else 0.0,
         bytes_written=size if out else 0.0,
         fast_bytes=size,
+        runs=end.trips,
+        waited=end.waited,
     )
 
 

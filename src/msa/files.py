@@ -1,0 +1,74 @@
+"""Writing files that are whole or not there."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from msa.errors import FileFormatError
+
+
+def write_whole(
+    path: str | Path, content: str | bytes, *, scratch: Path | None = None
+) -> None:
+    """Replace a file in one step.
+
+    The content goes to a temporary file first, so that an interrupted run leaves
+    either the old file or the new one. What is not a regular file (a pipe, a
+    terminal) is written directly.
+
+    Args:
+        path: where to.
+        content: text, written as UTF-8, or bytes.
+        scratch: folder of the temporary file, on the same disk; by default it lies
+            beside the file.
+
+    Raises:
+        FileFormatError: the file cannot be written.
+        BrokenPipeError: the reader of a pipe went away.
+
+    >>> write_whole("/nowhere/plan.json", "{}")
+    Traceback (most recent call last):
+    ...
+    msa.errors.FileFormatError: /nowhere/plan.json: cannot be written: No such file or directory (try: does the folder exist, and may you write there?)
+    """
+    target = Path(path)
+    raw = content.encode("utf-8") if isinstance(content, str) else content
+    try:
+        if target.exists() and not target.is_file():
+            with target.open("wb") as stream:
+                stream.write(raw)
+        else:
+            _replace(target.resolve(), raw, scratch)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise FileFormatError(
+            f"cannot be written: {error.strerror or error}",
+            where=str(path),
+            hint="does the folder exist, and may you write there?",
+        ) from error
+
+
+def _replace(target: Path, raw: bytes, scratch: Path | None) -> None:
+    handle, temporary = tempfile.mkstemp(
+        prefix=f".{target.name}.", dir=scratch or target.parent
+    )
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(raw)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def write_text(text: str, path: str | Path | None) -> str:
+    """The text, also written to `path` if one is given (see `write_whole`)."""
+    if path is not None:
+        write_whole(path, text)
+    return text
