@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "sweep": "plan modules on many targets: the curve capacity → time",
     "pack": "pack buffers with lifetimes into memory",
     "opt": "run a pipeline of passes over a module",
+    "diag": "memory usage, peaks, leaks, audits and what bandwidth limits",
     "completion": "print a completion script for a shell",
 }
 """Command name → one line of help; each is a module of `msa.cli.commands`."""

@@ -15,9 +15,16 @@ def read_module(path: str) -> Module:
     """A module from a file, a dump folder, or standard input (`-`)."""
     import msa
 
+    return msa.parse(read_text(path)) if path == "-" else msa.load(path)
+
+
+def read_text(path: str) -> str:
+    """The text of a file (also packed, `.gz`) or of standard input (`-`)."""
     if path == "-":
-        return msa.parse(read_stdin())
-    return msa.load(path)
+        return read_stdin()
+    from msa.hlo.files import read_text as read
+
+    return read(path)
 
 
 def read_stdin() -> str:

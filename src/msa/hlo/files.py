@@ -45,11 +45,17 @@ def load(
     if str(path) == "-":
         text = sys.stdin.read()
     else:
-        text = _read(Path(path), name)
+        text = read_text(Path(path), name)
     return parse(text, verify=verify, allow_unknown=allow_unknown)
 
 
-def _read(path: Path, name: str | None) -> str:
+def read_text(path: str | Path, name: str | None = None) -> str:
+    """The text of a file or of a dump folder, unpacked; arguments as for `load`.
+
+    Raises:
+        FileFormatError: the file is missing, unreadable or not text.
+    """
+    path = Path(path)
     try:
         if path.is_dir():
             path = pick_dump(path, name)

@@ -339,6 +339,12 @@ class DeviceWorld:
                 for address, physical in sorted(self._owned.items())
             ]
 
+    def device_of(self, address: DeviceAddress) -> int:
+        """The device that owns an allocation, -1 if it is not live."""
+        with self._lock:
+            physical = self._owned.get(address.opaque)
+            return -1 if physical is None else physical.device
+
     def leaks(self) -> list[str]:
         """Allocations not freed yet, with the place of each."""
         with self._lock:
