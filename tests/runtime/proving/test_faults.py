@@ -1,0 +1,138 @@
+"""Faults in a plan, one at a time: each must be caught by executing it."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import msa
+from msa.errors import MsaError
+from msa.runtime import prove_lowered
+from msa.testing import random_module
+from runtime.proving.fault_rows import (
+    CAPACITY,
+    ORIGINAL,
+    PLACE_DROPPED,
+    PLACE_FAULTS,
+    PLACE_SHORT,
+    PLACES,
+    PLANNED,
+    SIZE,
+    TEXT_FAULTS,
+    Edits,
+)
+from runtime.proving.rule_rows import RULES
+
+MODULES = 60
+"""Random modules among which each bent rule must show."""
+
+Chunks = dict[str, tuple[int, int]]
+TARGET = msa.Target.preset("tpu_v5e").replace(alternate_memory_bytes=CAPACITY)
+
+
+def chunks_of(places: dict[str, int]) -> Chunks:
+    return {key: (offset, SIZE) for key, offset in places.items()}
+
+
+def prove(text: str, chunks: Chunks, scratch: Chunks | None = None) -> None:
+    """Both branches, two seeds, all copy timings."""
+    original = msa.parse(ORIGINAL)
+    planned = msa.parse(text, verify=False)
+    for seed in (1, 2, 3):
+        prove_lowered(
+            original, planned, TARGET, chunks=chunks, scratch=scratch, seed=seed
+        )
+
+
+def edited(edits: Edits) -> str:
+    text = PLANNED
+    for old, new in edits:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return text
+
+
+def test_the_plan_itself_holds() -> None:
+    prove(PLANNED, chunks_of(PLACES), {"e": (1792, 256)})
+    msa.parse(PLANNED)
+
+
+@pytest.mark.parametrize("fault", TEXT_FAULTS)
+def test_faults_in_the_text_are_caught(fault: str) -> None:
+    text = edited(TEXT_FAULTS[fault])
+    # A place whose owner is gone goes with it.
+    names = {f"{i.name}{{}}" for c in msa.parse(text, verify=False).computations
+             for i in c.instructions}  # fmt: skip
+    places = {key: offset for key, offset in PLACES.items() if key in names}
+    with pytest.raises(MsaError):
+        prove(text, chunks_of(places))
+
+
+@pytest.mark.parametrize("fault", PLACE_FAULTS)
+def test_faults_in_the_places_are_caught(fault: str) -> None:
+    with pytest.raises(MsaError):
+        prove(PLANNED, chunks_of({**PLACES, **PLACE_FAULTS[fault]}))
+
+
+@pytest.mark.parametrize("key", PLACE_DROPPED)
+def test_dropped_places_are_caught(key: str) -> None:
+    chunks = chunks_of(PLACES)
+    del chunks[key]
+    with pytest.raises(MsaError):
+        prove(PLANNED, chunks)
+
+
+@pytest.mark.parametrize("key", PLACE_SHORT)
+def test_short_places_are_caught(key: str) -> None:
+    with pytest.raises(MsaError):
+        prove(PLANNED, {**chunks_of(PLACES), key: (PLACES[key], SIZE - 4)})
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [("b", (256, 4)), ("c", (512, 256)), ("e", (300, 8)), ("d", (1920, 256))],
+)
+def test_scratch_over_live_bytes_is_caught(name: str, place: tuple[int, int]) -> None:
+    with pytest.raises(MsaError):
+        prove(PLANNED, chunks_of(PLACES), {name: place})
+
+
+def random_problem(seed: int) -> tuple[msa.Module, msa.Target]:
+    """A module and a memory that holds about four of its arrays."""
+    chance = random.Random(seed)
+    module = random_module(
+        seed, size=chance.randrange(20, 80), vector=chance.choice([64, 256, 1024])
+    )
+    largest = max(
+        leaf.byte_size()
+        for x in module.entry.instructions
+        for _, leaf in x.shape.leaves()
+        if leaf.is_array
+    )
+    capacity = -(-4 * largest // 1024) * 1024
+    return module, TARGET.replace(alternate_memory_bytes=capacity)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", RULES)
+def test_bent_rules_are_caught(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some plan made without the rule is refuted by executing it."""
+    monkeypatch.setattr(*RULES[rule])
+    for seed in range(MODULES):
+        module, target = random_problem(seed)
+        try:
+            plan = msa.assign(module, target)
+        except MsaError:
+            continue  # the planner noticed by itself
+        try:
+            plan.prove(seed=seed)
+        except MsaError:
+            return
+    pytest.fail("no plan was refuted")
+
+
+def test_there_are_enough_faults() -> None:
+    single = len(TEXT_FAULTS) + len(PLACE_FAULTS) + len(PLACE_DROPPED)
+    assert single + len(PLACE_SHORT) >= 60
+    assert len(RULES) >= 18
