@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from msa.passes.base import Pass as Pass
+    from msa.passes.binding import Binding as Binding
+    from msa.passes.binding import bind_memory_spaces as bind_memory_spaces
     from msa.passes.offload import HostOffloading as HostOffloading
     from msa.passes.offload import offload_to_host as offload_to_host
     from msa.passes.pipeline import Pipeline as Pipeline
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from msa.passes.rematerialization import rematerialize as rematerialize
 
 _HOMES = {
+    "Binding": "binding",
+    "bind_memory_spaces": "binding",
     "HostOffloading": "offload",
     "offload_to_host": "offload",
     "Pass": "base",
@@ -35,11 +39,13 @@ _HOMES = {
 }
 
 __all__ = [
+    "Binding",
     "HostOffloading",
     "Pass",
     "Pipeline",
     "Rematerialization",
     "RematerializationOptions",
+    "bind_memory_spaces",
     "check_memory_spaces",
     "offload_to_host",
     "pass_names",

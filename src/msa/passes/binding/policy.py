@@ -1,0 +1,306 @@
+"""Which memory each value lives in, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from msa.analysis.alias import AliasAnalysis
+from msa.analysis.trip_counts import TripCounts
+from msa.analysis.values import HloBuffer, Value
+from msa.errors import HloError
+from msa.hlo.computation import Computation
+from msa.hlo.instruction import Instruction
+from msa.hlo.module import Module
+from msa.passes.binding.coloring import GpuColoring, Wish, wish_of
+from msa.passes.binding.domains import Kind, MemoryDomain, Platform
+from msa.passes.binding.kernels import KernelBudget, KernelPlace, bind_kernel
+from msa.passes.binding.symmetric import collective_kind
+
+
+@dataclass(frozen=True, slots=True)
+class BindingOptions:
+    """Settings of `bind_memory_spaces`.
+
+    Attributes:
+        coloring: what asks for collective memory (on GPUs).
+        constant_limit: largest constant in constant memory, bytes.
+        kernel: memory of a kernel (on GPUs).
+    """
+
+    coloring: GpuColoring = field(default_factory=GpuColoring)
+    constant_limit: int = 64 << 10
+    kernel: KernelBudget = field(default_factory=KernelBudget)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A value and its memory.
+
+    Attributes:
+        value: defining position, as text.
+        bytes: of the value.
+        domain: where it lives.
+        reason: `layout`, `annotation`, `collective`, `offload`, `constant`,
+            `fused-register`, `fused-shared`, `spill`, `placement` or `default`.
+        note: in words.
+        score: seconds of all its reads and writes there.
+        rejected: other memories and their score or why not, best first.
+    """
+
+    value: str
+    bytes: int
+    domain: MemoryDomain
+    reason: str
+    note: str
+    score: float
+    rejected: tuple[tuple[Kind, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """Where all values of a module live.
+
+    Attributes:
+        platform: whose memories they are.
+        rows: one per value, in order of definition.
+        violations: what the platform does not allow.
+    """
+
+    platform: Platform
+    rows: tuple[Bound, ...]
+    violations: tuple[str, ...]
+
+    def of(self, value: str) -> Bound:
+        """The row of a value by its defining position, such as `x{}`.
+
+        Raises:
+            HloError: there is no such value.
+        """
+        for row in self.rows:
+            if row.value == value or row.value == f"{value}{{}}":
+                return row
+        raise HloError(f"no value is defined at {value!r}")
+
+    def explain(self, value: str) -> str:
+        """Why a value lives where it does, in a few lines."""
+        row = self.of(value)
+        lines = [f"{row.value}: {row.domain.kind.value} ({row.reason}: {row.note})"]
+        lines += [f"  not {kind.value}: {why}" for kind, why in row.rejected]
+        return "\n".join(lines)
+
+    def by_gain(self) -> list[tuple[str, float]]:
+        """Values in main memory by the seconds that a faster one would save."""
+        gains = []
+        for row in self.rows:
+            fast = self.platform.kind(Kind.VMEM)
+            if row.domain.kind is Kind.HBM and fast is not None and row.score:
+                share = row.domain.read_bandwidth / fast.read_bandwidth
+                gains.append((row.value, row.score * (1 - share)))
+        return sorted(gains, key=lambda g: (-g[1], g[0]))
+
+
+def bind_memory_spaces(
+    module: Module,
+    platform: Platform | str = "tpu",
+    options: BindingOptions | None = None,
+    *,
+    alias: AliasAnalysis | None = None,
+) -> Binding:
+    """Say for every value which memory it lives in, and why; nothing is changed.
+
+    Spaces in layouts come first, then annotations, collectives, host values,
+    constants and what stays inside a kernel; everything else is in main memory.
+    Near linear.
+
+    Raises:
+        BindingError: wishes about one buffer contradict each other.
+        OptionsError: the platform has no memory of a number in a layout.
+
+    >>> import msa
+    >>> module = msa.parse('''
+    ... ENTRY e {
+    ...   x = f32[8]{0:S(1)} parameter(0)
+    ...   ROOT y = f32[8]{0} negate(x)
+    ... }''')
+    >>> binding = bind_memory_spaces(module)
+    >>> [(row.value, row.domain.kind.value, row.reason) for row in binding.rows]
+    [('x{}', 'vmem', 'layout'), ('y{}', 'hbm', 'default')]
+    """
+    if isinstance(platform, str):
+        platform = Platform.preset(platform)
+    analysis = alias or AliasAnalysis.run(module)
+    return _Binder(module, platform, options or BindingOptions(), analysis).run()
+
+
+class _Binder:
+    def __init__(
+        self,
+        module: Module,
+        platform: Platform,
+        options: BindingOptions,
+        alias: AliasAnalysis,
+    ) -> None:
+        self.module = module
+        self.platform = platform
+        self.options = options
+        self.alias = alias
+        self.runs = _runs(module)
+        self.kernels: dict[Instruction, KernelPlace] = {}
+        self.bodies: set[Computation] = set()
+        for computation in module.computations:
+            for x in computation.instructions:
+                if x.opcode == "fusion":
+                    self.bodies.add(x.fused_computation)
+        if platform.kind(Kind.REGISTER) is not None:
+            for body in self.bodies:
+                self.kernels |= bind_kernel(body, options.kernel)
+
+    def run(self) -> Binding:
+        rows = []
+        for value in self.alias.dataflow.values:
+            buffer = self.alias.buffer_of(value)
+            domain, reason, note = self._choose(value, buffer)
+            rows.append(
+                Bound(
+                    str(value.position),
+                    value.byte_size(),
+                    domain,
+                    reason,
+                    note,
+                    self._score(value, domain),
+                    self._rejected(value, domain),
+                )
+            )
+        return Binding(self.platform, tuple(rows), tuple(self._violations(rows)))
+
+    # -- choosing ------------------------------------------------------------
+
+    def _choose(self, value: Value, buffer: HloBuffer) -> tuple[MemoryDomain, str, str]:
+        wish = wish_of(self.alias, buffer, self.options.coloring.wishes)
+        if wish is not None:
+            return self._wished(wish, buffer)
+        x = value.instruction
+        if x.opcode == "constant" and value.shape.is_array:
+            small = value.byte_size() <= self.options.constant_limit
+            memory = self.platform.kind(Kind.CONSTANT) if small else None
+            note = "small and never written" if memory else "never written"
+            return memory or self.platform.domain(0), "constant", note
+        place = self.kernels.get(x)
+        if place is not None:
+            memory = self.platform.kind(place.kind)
+            assert memory is not None
+            return memory, place.reason, place.note
+        return self.platform.domain(0), "default", "nothing asks for another memory"
+
+    def _wished(self, wish: Wish, buffer: HloBuffer) -> tuple[MemoryDomain, str, str]:
+        domain = self.platform.domain(wish.color)
+        reason = wish.reason
+        if reason == "layout" and not self._at_interface(buffer):
+            host = domain.kind in (Kind.HOST_PINNED, Kind.HOST_UNPINNED)
+            reason = "offload" if host else "placement"
+        note = f"{wish.by} asks for memory space {wish.color}"
+        if domain.kind is Kind.HBM and wish.color:
+            note += ", which is the same memory here"
+        return domain, reason, note
+
+    def _at_interface(self, buffer: HloBuffer) -> bool:
+        """Whether a buffer is an argument or a result of the program."""
+        entry = self.module.entry
+        return any(
+            p.instruction.computation is entry
+            and (p.instruction.opcode == "parameter" or p.instruction.is_root)
+            for value in buffer.values
+            for p in value.positions
+        )
+
+    # -- scores --------------------------------------------------------------
+
+    def _score(self, value: Value, domain: MemoryDomain) -> float:
+        """Seconds of all reads and writes of a value in a memory."""
+        if not value.shape.is_array:
+            return 0.0
+        size = value.byte_size()
+        writes = self.runs.get(value.instruction.computation, 1.0)
+        if value.instruction.opcode in ("parameter", "constant"):
+            writes = 0.0
+        reads = sum(
+            self.runs.get(use.instruction.computation, 1.0) for use in value.uses
+        )
+        return size * (reads / domain.read_bandwidth + writes / domain.write_bandwidth)
+
+    def _rejected(
+        self, value: Value, chosen: MemoryDomain
+    ) -> tuple[tuple[Kind, str], ...]:
+        others = {d.kind: d for d in self.platform.domains.values()}
+        found = []
+        for kind, domain in others.items():
+            if kind is chosen.kind:
+                continue
+            score = self._score(value, domain)
+            if domain.capacity is not None and value.byte_size() > domain.capacity:
+                why = f"{value.byte_size()} bytes are more than {domain.capacity}"
+                found.append((float("inf"), kind, why))
+            else:
+                found.append((score, kind, f"{score:.3g} s, not asked for"))
+        found.sort(key=lambda row: (row[0], row[1].value))
+        return tuple((kind, why) for _, kind, why in found)
+
+    # -- rules of the platform -----------------------------------------------
+
+    def _violations(self, rows: list[Bound]) -> list[str]:
+        problems = []
+        for row, value in zip(rows, self.alias.dataflow.values, strict=True):
+            if not value.shape.is_array:
+                continue
+            for use in value.uses:
+                problem = self._problem(row, use.instruction)
+                if problem:
+                    problems.append(f"{row.value}: {problem}")
+        return problems
+
+    def _problem(self, row: Bound, user: Instruction) -> str:
+        domain = row.domain
+        if collective_kind(user):
+            if not domain.collectives:
+                return f"{user.name} cannot reach {domain.kind.value} memory"
+            wanted = self.options.coloring
+            symmetric = wanted.user_buffers or any(
+                f.matches(user) for f in wanted.filters
+            )
+            if (
+                symmetric
+                and self.platform.kind(Kind.COLLECTIVE) is not None
+                and domain.kind is not Kind.COLLECTIVE
+            ):
+                return f"{user.name} needs collective memory, not {domain.kind.value}"
+            return ""
+        if not domain.kernel_reads and _is_kernel(user):
+            return f"{user.name} cannot read {domain.kind.value} memory"
+        return ""
+
+
+def _is_kernel(user: Instruction) -> bool:
+    """Whether an instruction runs on the device and touches what it reads."""
+    moving = (
+        "bitcast call conditional copy copy-done copy-start dynamic-slice "
+        "dynamic-update-slice get-tuple-element opt-barrier parameter tuple while "
+        "async-start async-done async-update custom-call"
+    )
+    attributes = dict(user.attributes.get("frontend_attributes") or {})
+    return user.opcode not in moving.split() and (
+        attributes.get("_xla_compute_type") != "host"
+    )
+
+
+def _runs(module: Module) -> Mapping[Computation, float]:
+    """How often each computation runs; unknown loops count once."""
+    trips = TripCounts.run(module)
+    runs: dict[Computation, float] = {module.entry: 1.0}
+    for computation in reversed(module.computation_post_order()):
+        times = runs.get(computation, 0.0)
+        for x in computation.instructions:
+            inner = times * ((trips.of(x) or 1) if x.opcode == "while" else 1)
+            for callee in x.called_computations:
+                runs[callee] = runs.get(callee, 0.0) + inner
+    return runs
