@@ -176,7 +176,7 @@ def test_registers_overflow_to_shared_memory() -> None:
     lines = [f"  n{k} = f32[16] negate(p)" for k in range(9)]
     total = "n8"
     for k in reversed(range(8)):
-        lines.append(f"  sum{k} = f32[16] add({total}, n{k})")
+        lines.append(f"  sum{k} = f32[16] add(n{k}, {total})")
         total = f"sum{k}"
     body = "\n".join(lines)
     module = msa.parse(
