@@ -52,6 +52,7 @@ def check(
         timing = chance.choice(TIMINGS)
         try:
             plan = msa.assign(module, target, options)
+            plan.verify()
             prove_lowered(
                 plan.original,
                 plan.module,

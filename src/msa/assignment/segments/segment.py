@@ -192,11 +192,28 @@ def _default_allocation(
         return previous, SUCCESS
     if sequence and sequence[-1].position == source.position:
         forced = request.start_in_alternate or request.end_in_alternate
+        if not forced and _is_input_inside(state, request):
+            return None, failures | REQUIRES_UNCOMMIT
         outcome = evict(state, request, force=forced)
         if outcome != SUCCESS:
             return None, outcome | REQUIRES_UNCOMMIT
         return sequence[-1], SUCCESS
     return _pin_in_default(request), SUCCESS
+
+
+def _is_input_inside(state: State, request: AllocationRequest) -> bool:
+    """Whether an input of the program is to be written back inside a region.
+
+    What a region hands on shares the input's storage, which nobody may write: the
+    caller still owns it.
+    """
+    problem, source = state.problem, request.source
+    value = source.value
+    return (
+        source.region != 0
+        and value.position.step in problem.regions[0].parameters
+        and value.live[1] >= len(problem.names)
+    )
 
 
 def _pin_in_default(request: AllocationRequest) -> Allocation:

@@ -93,7 +93,7 @@ class _Comparison:
         """Only what nothing reads, what names, or what a copy replaces may go."""
         if x.opcode in _NAMING or x.opcode in _REPLACEABLE or not x.users:
             return
-        if x.opcode == "parameter" or _is_needed(x):
+        if x.opcode == "parameter" or _is_needed(x, self._before):
             self._findings.add(
                 "same program",
                 f"{x.opcode} is gone that the program needs",
@@ -190,10 +190,11 @@ def _is_plumbing(x: Instruction) -> bool:
     )
 
 
-def _is_needed(x: Instruction) -> bool:
+def _is_needed(x: Instruction, tracer: Tracer) -> bool:
     """Whether something with an effect, or the result, depends on an instruction.
 
-    Who reads another element of a tuple does not depend on this one.
+    Who reads another element of a tuple does not depend on this one, and who reads an
+    element that a loop hands on unchanged does not depend on the loop.
     """
     start: tuple[Instruction, int | None] = (x, None)
     work, seen = [start], {start}
@@ -205,8 +206,10 @@ def _is_needed(x: Instruction) -> bool:
             readers: list[tuple[Instruction, int | None]] = [(user, None)]
             if user.opcode == "tuple":
                 readers = [(user, i) for i in user.operand_indices(current)]
-            elif user.opcode == "get-tuple-element" and element is not None:
-                readers = [(user, None)] if user.tuple_index == element else []
+            elif user.opcode == "get-tuple-element":
+                other = element is not None and user.tuple_index != element
+                if other or tracer.hands_on(current, user.tuple_index):
+                    readers = []
             for reader in readers:
                 if reader not in seen:
                     seen.add(reader)

@@ -63,6 +63,10 @@ class Tracer:
         self._invariant.difference_update(changing)
         return bool(changing)
 
+    def hands_on(self, instruction: Instruction, element: int) -> bool:
+        """Whether it is a loop that leaves an element of its state as it was."""
+        return (instruction, element) in self._invariant
+
     def origin(self, instruction: Instruction, index: ShapeIndex) -> Origin:
         """Where the value at a node was made."""
         place, at = self._walk(instruction, index)
