@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from msa.assignment.plan_estimate import Estimate as Estimate
     from msa.assignment.planning import assign as assign
     from msa.assignment.problem import Problem as Problem
+    from msa.assignment.saved_plan import SavedPlan as SavedPlan
     from msa.assignment.verification import verify_plan as verify_plan
 
 _HOMES = {
@@ -41,6 +42,7 @@ _HOMES = {
     "PlanCopy": "plan_copies",
     "PlanDecision": "plan_decisions",
     "Problem": "problem",
+    "SavedPlan": "saved_plan",
     "SlicedPrefetchOptions": "options",
     "assign": "planning",
     "build_problem": "build",

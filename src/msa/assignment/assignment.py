@@ -228,11 +228,11 @@ class Assignment:
 
         return plan_html(self, path)
 
-    def to_perfetto(self, path: str | Path) -> None:
-        """A trace of the modelled run for Perfetto."""
+    def to_perfetto(self, path: str | Path | None = None) -> str:
+        """A trace in the Chrome JSON format; also written to `path` if one is given."""
         from msa.report import plan_perfetto
 
-        plan_perfetto(self, path)
+        return plan_perfetto(self, path)
 
     def diff(self, other: Assignment) -> Any:
         """What another plan does differently; prints as text, false if nothing."""

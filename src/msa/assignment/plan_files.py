@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from msa.assignment.allocation import Allocation, CopyAllocation
 from msa.assignment.plan_copies import PlanCopy
+from msa.assignment.saved_plan import SavedPlan
 from msa.files import write_text
 
 if TYPE_CHECKING:
     from msa.assignment.assignment import Assignment
-
-SCHEMA: Final = "msa.assignment/1"
 
 
 def plan_json(plan: Assignment, path: str | Path | None = None) -> str:
@@ -25,23 +23,24 @@ def plan_json(plan: Assignment, path: str | Path | None = None) -> str:
     Raises:
         FileFormatError: `path` cannot be written.
     """
-    estimate = plan.estimate
-    data: dict[str, Any] = {
-        "schema": SCHEMA,
-        "module": plan.module.name,
-        "target": plan.target.to_dict(),
-        "strategy": plan.options.strategy,
-        "estimate": {**asdict(estimate), "speedup": estimate.speedup},
-        "alternate_peak_bytes": plan.alternate_peak_bytes,
-        "chunks": {name: list(chunk) for name, chunk in plan.chunks.items()},
-        "scoped_chunks": {n: list(chunk) for n, chunk in plan.scoped_chunks.items()},
-        "copies": [asdict(copy) for copy in plan.copies],
-        "allocations": [_allocation(plan, a) for a in plan.allocations],
-        "decisions": [asdict(decision) for decision in plan.decisions],
-        "schedule": [x.name for x in plan.analyses.schedule.instructions],
-    }
-    text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
-    return write_text(text, path)
+    return saved_plan(plan).to_json(path)
+
+
+def saved_plan(plan: Assignment) -> SavedPlan:
+    """What a plan's file holds."""
+    return SavedPlan(
+        plan.module.name,
+        plan.target,
+        plan.options.strategy,
+        plan.estimate,
+        plan.alternate_peak_bytes,
+        dict(plan.chunks),
+        dict(plan.scoped_chunks),
+        tuple(plan.copies),
+        tuple(_allocation(plan, a) for a in plan.allocations),
+        tuple(plan.decisions),
+        tuple(x.name for x in plan.analyses.schedule.instructions),
+    )
 
 
 def _allocation(plan: Assignment, allocation: Allocation) -> dict[str, Any]:

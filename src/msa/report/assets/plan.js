@@ -377,8 +377,9 @@ const reason = { title: "why", wrap: true, key: (r) => r.reason, show: (r) => es
 const withBuffer = (rows) => rows.map((r) => ({ ...r, buffer: bufferOf.has(r.value) ? bufferOf.get(r.value) : -1 }));
 const placed = { title: "source", wrap: true, key: (r) => r.source, show: (r) => escapeText(r.source) };
 const effect = (title) => ({ title, num: true, key: (r) => Math.abs(r.seconds), show: (r) => seconds(Math.abs(r.seconds)) });
-if ($("wins")) table($("wins"), `${capture.wins.length} values in fast memory, by time saved`, [named, sized, effect("saved"), reason, placed], withBuffer(capture.wins));
-if ($("losses")) table($("losses"), `${capture.losses.length} values in slow memory, by time that fast memory would save`, [named, sized, effect("would save"), reason, placed], withBuffer(capture.losses));
+const counted = (n, one) => `${n} ${one}${n === 1 ? "" : "s"}`;
+if ($("wins")) table($("wins"), `${counted(capture.wins.length, "value")} in fast memory, by time saved`, [named, sized, effect("saved"), reason, placed], withBuffer(capture.wins));
+if ($("losses")) table($("losses"), `${counted(capture.losses.length, "value")} in slow memory, by time that fast memory would save`, [named, sized, effect("would save"), reason, placed], withBuffer(capture.losses));
 if ($("peak")) {
   let fullest = 0;
   capture.occupancy.forEach((n, s) => { if (n > capture.occupancy[fullest]) fullest = s; });
@@ -396,7 +397,7 @@ if ($("copies")) table($("copies"), `${copies.length} copies`, [
   { title: "waits", num: true, key: (r) => r.stall * r.trip_count, show: (r) => (r.stall ? seconds(r.stall * r.trip_count) : "") },
   { title: "trips", num: true, key: (r) => r.trip_count, show: (r) => r.trip_count },
 ], withBuffer(copies));
-if ($("buffers")) table($("buffers"), `${buffers.length} stays in fast memory`, [
+if ($("buffers")) table($("buffers"), `${counted(buffers.length, "stay")} in fast memory`, [
   named,
   { title: "kind", key: (r) => r.kind, show: (r) => escapeText(kindText(r.kind)) },
   { title: "bytes", num: true, key: (r) => r.size, show: (r) => bytes(r.size) },
