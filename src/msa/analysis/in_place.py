@@ -172,7 +172,15 @@ class InPlacePairs:
 
 
 def in_place_pairs(instruction: Instruction) -> Pairs:
-    """The pairs of one instruction; see `InPlacePairs` for many."""
+    """The pairs of one instruction; see `InPlacePairs` for many.
+
+    >>> import msa
+    >>> module = msa.parse('''
+    ... ENTRY e { a = f32[8] parameter(0) u = f32[1] parameter(1) i = s32[] parameter(2)
+    ...           ROOT d = f32[8] dynamic-update-slice(a, u, i) }''')
+    >>> len(in_place_pairs(module.entry.root))
+    1
+    """
     return InPlacePairs()(instruction)
 
 

@@ -28,6 +28,15 @@ class TimeBound:
     Attributes:
         start, end: first and last step, inclusive.
         end_position: the last position at which the value appears.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> from msa.analysis import LiveRanges
+    >>> live = LiveRanges.run(module)
+    >>> [live.range_of(v).half_open for v in live.alias.dataflow.values]
+    [(0, 4), (1, 3), (2, 4)]
     """
 
     start: int

@@ -332,7 +332,16 @@ class _UseOrder:
 
 
 class SequentialOrdering(HloOrdering):
-    """The order of the module's schedule; a root never runs before anything."""
+    """The order of the module's schedule; a root never runs before anything.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> p, n, a = module.entry.instructions
+    >>> SequentialOrdering(module).executes_before(n, a)
+    True
+    """
 
     def __init__(self, module: Module, call_graph: CallGraph | None = None) -> None:
         super().__init__(module, call_graph)
@@ -359,6 +368,15 @@ class DependencyOrdering(HloOrdering):
 
     Reachability is kept as one bit set per instruction: the square of the size of a
     computation in bits, built when it is first asked about.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> p, n, a = module.entry.instructions
+    >>> ordering = DependencyOrdering(module)
+    >>> ordering.executes_before(p, a), ordering.executes_before(a, p)
+    (True, False)
     """
 
     def __init__(self, module: Module, call_graph: CallGraph | None = None) -> None:

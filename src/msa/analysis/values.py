@@ -17,7 +17,15 @@ def index_text(index: ShapeIndex) -> str:
 
 
 class Position(NamedTuple):
-    """A node of an instruction's result."""
+    """A node of an instruction's result.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> str(Position(module.entry.root, ())), str(Position(module.entry.root, ()).shape)
+    ('a{}', 'f32[256]{0}')
+    """
 
     instruction: Instruction
     index: ShapeIndex  # type: ignore[assignment]  # hides tuple.index
@@ -32,7 +40,15 @@ class Position(NamedTuple):
 
 
 class Use(NamedTuple):
-    """One operand slot that reads a value, and where in that operand it lies."""
+    """One operand slot that reads a value, and where in that operand it lies.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> str(Use(module.entry.root, 0, ()))
+    'a:0{}'
+    """
 
     instruction: Instruction
     operand_number: int
@@ -59,6 +75,14 @@ class Value:
         live_out: whether it is part of the program's result.
 
     Compared by identity.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> from msa.analysis import DataflowAnalysis
+    >>> [str(v.position) for v in DataflowAnalysis.run(module).values]
+    ['p{}', 'n{}', 'a{}']
     """
 
     __slots__ = ("id", "is_phi", "live_out", "positions", "uses")
@@ -119,6 +143,14 @@ class HloBuffer:
     Attributes:
         id: dense number.
         values: sorted by id.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> from msa.analysis import AliasAnalysis
+    >>> [len(b.values) for b in AliasAnalysis.run(module).buffers]
+    [1, 1, 1]
     """
 
     __slots__ = ("id", "values")

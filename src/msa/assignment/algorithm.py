@@ -86,6 +86,16 @@ class AllocationResult:
         statistics: counts.
         reserved_values: values that the program's caller keeps in alternate memory;
             all their places have its colour.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> from msa.assignment import build_problem
+    >>> problem = build_problem(module, msa.Target.preset("tpu_v5e"))
+    >>> result = run_greedy(problem)
+    >>> [a.kind for a in result.allocations][:2], result.heap_bytes
+    (['pinned', 'pinned'], 1024)
     """
 
     allocations: AllocationSequence
@@ -306,5 +316,14 @@ def run_greedy(problem: Problem, options: Options | None = None) -> AllocationRe
     Raises:
         CapacityError: a value that must be in alternate memory does not fit.
         OptionsError: options do not fit the problem.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> from msa.assignment import build_problem
+    >>> problem = build_problem(module, msa.Target.preset("tpu_v5e"))
+    >>> run_greedy(problem).heap_bytes
+    1024
     """
     return MsaAlgorithm(problem, options or Options()).finish()

@@ -37,6 +37,15 @@ def lower_bound_seconds(
         dead: steps that lowering removes because nothing needs them.
 
     O(n²) in the number of steps and places, on arrays.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> from msa.assignment import build_problem
+    >>> problem = build_problem(module, msa.Target.preset("tpu_v5e"))
+    >>> lower_bound_seconds(problem, [1.0] * problem.end) > 0
+    True
     """
     free = dead | set(problem.sync_moves)
     fastest = fastest_seconds(problem, trips, free)

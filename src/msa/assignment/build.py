@@ -67,6 +67,14 @@ def build_problem(
 
     Raises:
         ScheduleError: the module has no schedule.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> problem = build_problem(module, msa.Target.preset("tpu_v5e"))
+    >>> list(problem.names), len(problem.values)
+    (['p', 'n', 'a'], 3)
     """
     from msa.analysis.manager import AnalysisManager
     from msa.analysis.trip_counts import TripCounts

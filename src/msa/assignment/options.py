@@ -29,6 +29,9 @@ class CostAnalysisPicker:
         preferred_overlap_to_async_copy_ratio: the search starts from this.
         max_overlap_to_mem_size_async_copy_ratio: longest stay in alternate memory, as
             a multiple of the time to copy all of it.
+
+    >>> CostAnalysisPicker(preferred_overlap_to_async_copy_ratio=2.0).min_overlap_to_async_copy_ratio
+    0.8
     """
 
     min_overlap_to_async_copy_ratio: float = 0.8
@@ -38,7 +41,11 @@ class CostAnalysisPicker:
 
 @dataclass(frozen=True, slots=True)
 class InstructionCountPicker:
-    """Prefetch by instruction counts: overlap between `min_overlap` and `max_overlap`."""
+    """Prefetch by instruction counts: overlap between `min_overlap` and `max_overlap`.
+
+    >>> InstructionCountPicker(min_overlap=2, max_overlap=10).max_overlap
+    10
+    """
 
     min_overlap: int
     max_overlap: int
@@ -55,6 +62,9 @@ class SlicedPrefetchOptions:
         all_slice_time_permutations_threshold: up to so many slices, all orders of
             slice starts are tried.
         preferred_slice_size: bytes; positive means equal slices of a byte view.
+
+    >>> SlicedPrefetchOptions(max_slices=4, min_bytes=1 << 20).max_slices
+    4
     """
 
     max_slices: int = 0
@@ -66,7 +76,11 @@ class SlicedPrefetchOptions:
 
 @dataclass(frozen=True, slots=True)
 class MemoryBoundLoopOptimizerOptions:
-    """Equal decisions for all iterations of an unrolled, memory-bound loop."""
+    """Equal decisions for all iterations of an unrolled, memory-bound loop.
+
+    >>> MemoryBoundLoopOptimizerOptions(enabled=True, min_num_iterations=3).enabled
+    True
+    """
 
     enabled: bool = False
     desired_copy_ratio: float = 0.0
@@ -83,6 +97,10 @@ class BufferColoring:
         index: node of its output, or of the operand.
         space: the memory.
         operand: operand number for a use; None for a position.
+
+    >>> from msa.assignment.allocation import MemorySpace
+    >>> BufferColoring("fusion.1", (), MemorySpace.ALTERNATE).operand is None
+    True
     """
 
     instruction: str

@@ -33,6 +33,9 @@ class PlanCopy:
         offset: where in alternate memory it reads (eviction) or writes.
         trip_count: how often it runs.
         start, done: the two instructions.
+
+    >>> PlanCopy("prefetch", "w", "w{}", 4096, 2, 5, 0, 1.0, "s", "d").bytes
+    4096
     """
 
     kind: CopyKind

@@ -38,6 +38,14 @@ class PlanDecision:
         reasons: why not from fast memory, in words; empty if it is.
         attempt: number of the attempt, from 0; earlier ones were taken back.
         fast: whether the use reads from fast memory.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> plan = msa.assign(module, msa.Target.preset("tpu_v5e"))
+    >>> [(d.value, d.fast) for d in plan.decisions if d.use][:1]
+    [('n{}', True)]
     """
 
     value: str

@@ -14,6 +14,9 @@ class Estimate:
         after_seconds: the planned program; what `msa.simulate` says of it.
         lower_bound_seconds: no plan at this capacity takes less.
         copy_stall_seconds: part of `after_seconds` spent waiting for copies.
+
+    >>> Estimate(3.0, 2.0, 1.0, 0.0).speedup
+    1.5
     """
 
     before_seconds: float

@@ -69,6 +69,14 @@ def plan_csv(plan: Assignment, path: str | Path | None = None) -> str:
 
     Raises:
         FileFormatError: `path` cannot be written.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> plan = msa.assign(module, msa.Target.preset("tpu_v5e"))
+    >>> plan_csv(plan).splitlines()[0].split(",")[:3]
+    ['kind', 'source', 'value']
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")

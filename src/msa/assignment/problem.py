@@ -175,6 +175,15 @@ class Problem:
         sync_moves: step → what a copy or slice there moves, if it can be replaced.
         views: steps whose result is a view of operand 0's storage.
         keys: per step, opaque.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> from msa.assignment import build_problem
+    >>> problem = build_problem(module, msa.Target.preset("tpu_v5e"))
+    >>> problem.end, list(problem.opcodes), problem.machine.capacity
+    (3, ['parameter', 'negate', 'abs'], 134217728)
     """
 
     name: str

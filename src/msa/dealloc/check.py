@@ -19,6 +19,18 @@ class CheckReport:
         differences: paths whose results are not those of the reference.
         alias_mutations: paths on which copying at merges changes the meaning (notes).
         peak_bytes, clone_bytes: the most of any path.
+
+    >>> from msa.dealloc import parse_function
+    >>> function = parse_function('''
+    ... func @f() {
+    ... ^entry:
+    ...   %a = alloc : buf<4xf32>
+    ...   use reads() writes(%a)
+    ...   return
+    ... }''')
+    >>> report = check(function)
+    >>> report.paths, report.clean, str(report.findings[0])
+    (1, False, 'leak of a at return (path straight)')
     """
 
     paths: int = 0
@@ -48,6 +60,17 @@ def check(
     With a reference (the function before), results must equal those of the reference
     run without frees and with copies into the `marked` values; where that differs
     from the plain meaning the path is noted as an alias mutation.
+
+    >>> from msa.dealloc import parse_function
+    >>> function = parse_function('''
+    ... func @f() {
+    ... ^entry:
+    ...   %a = alloc : buf<4xf32>
+    ...   use reads() writes(%a)
+    ...   return
+    ... }''')
+    >>> check(function).findings[0].kind.value
+    'leak'
     """
     report = CheckReport()
     names = tuple(marked)

@@ -17,6 +17,23 @@ class RegionEdge:
         carrier: whose operands are passed: the operation or a terminator of `source`.
         first: operand number of the first value passed.
         targets: values of the target, in the order of the operands.
+
+    >>> from msa.dealloc import Interfaces, parse_function
+    >>> function = parse_function('''
+    ... func @f(%c: i1) {
+    ... ^entry:
+    ...   %a = alloc : buf<4xf32>
+    ...   use reads() writes(%a)
+    ...   %s = if %c : buf<4xf32> {
+    ...     yield %a
+    ...   } else {
+    ...     yield %a
+    ...   }
+    ...   return
+    ... }''')
+    >>> [op] = [op for op in function.walk() if op.regions]
+    >>> len(Interfaces().edges(op))
+    4
     """
 
     source: int | None
@@ -43,6 +60,17 @@ class Interfaces:
         dealloc, clone: kind of the allocating operation → builder of the matching
             free and copy; built-in allocations have plain ones.
         branches: kind of a structured operation → its region edges.
+
+    >>> from msa.dealloc import parse_function
+    >>> function = parse_function('''
+    ... func @f() {
+    ... ^entry:
+    ...   %a = alloc : buf<4xf32>
+    ...   use reads() writes(%a)
+    ...   return
+    ... }''')
+    >>> [Interfaces().edges(op) for op in function.walk() if op.regions]
+    []
     """
 
     dealloc: dict[str, BuildDealloc] = field(default_factory=dict)

@@ -25,7 +25,11 @@ _MODULUS: Final = (1 << 61) - 1
 
 
 class Misuse(Enum):
-    """Kinds of errors."""
+    """Kinds of errors.
+
+    >>> Misuse.DOUBLE_FREE.value
+    'double free'
+    """
 
     USE_AFTER_FREE = "use after free"
     DOUBLE_FREE = "double free"
@@ -40,7 +44,11 @@ class Misuse(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One misuse, where, and the decisions that led to it."""
+    """One misuse, where, and the decisions that led to it.
+
+    >>> str(Finding(Misuse.LEAK, "a", "return", (0, 1)))
+    'leak of a at return (path 0,1)'
+    """
 
     kind: Misuse
     object: str
@@ -105,6 +113,18 @@ class Interpreter:
         script: outcomes in order: 0 or 1 for branches, trip counts for loops.
         frees: False ignores deallocations (the reference meaning).
         copy_into: values that get a copy of what flows into them.
+
+    >>> from msa.dealloc import parse_function
+    >>> function = parse_function('''
+    ... func @f() {
+    ... ^entry:
+    ...   %a = alloc : buf<4xf32>
+    ...   use reads() writes(%a)
+    ...   return
+    ... }''')
+    >>> run = Interpreter(function, ()).run()
+    >>> run.allocations, len(run.findings)
+    (1, 1)
     """
 
     def __init__(
@@ -378,6 +398,17 @@ def explore(
 
     A script is extended wherever a run needs one more decision: branches by 0 and 1,
     loops by each trip count. Stops after `max_paths` complete scripts.
+
+    >>> from msa.dealloc import parse_function
+    >>> function = parse_function('''
+    ... func @f() {
+    ... ^entry:
+    ...   %a = alloc : buf<4xf32>
+    ...   use reads() writes(%a)
+    ...   return
+    ... }''')
+    >>> list(explore(function))
+    [()]
     """
     work: deque[tuple[int, ...]] = deque([()])
     complete = 0

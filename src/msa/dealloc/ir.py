@@ -52,7 +52,11 @@ class BufferType:
 
 @dataclass(frozen=True, slots=True)
 class ScalarType:
-    """A scalar such as `i1` or `index`."""
+    """A scalar such as `i1` or `index`.
+
+    >>> str(ScalarType("i1"))
+    'i1'
+    """
 
     dtype: str
 
@@ -66,7 +70,19 @@ INDEX: Final = ScalarType("index")
 
 
 class Value:
-    """The result of an operation, or an argument of a block."""
+    """The result of an operation, or an argument of a block.
+
+    >>> from msa.dealloc import parse_function
+    >>> function = parse_function('''
+    ... func @f() {
+    ... ^entry:
+    ...   %a = alloc : buf<4xf32>
+    ...   use reads() writes(%a)
+    ...   return
+    ... }''')
+    >>> [v.name for v in function.values()]
+    ['a']
+    """
 
     __slots__ = ("index", "name", "owner", "type")
 
@@ -115,6 +131,17 @@ class Operation:
         operands, results, attributes, regions, successors: as usual.
         reads, writes: operand numbers that an opaque operation reads and writes.
         block: the block that holds it.
+
+    >>> from msa.dealloc import parse_function
+    >>> function = parse_function('''
+    ... func @f() {
+    ... ^entry:
+    ...   %a = alloc : buf<4xf32>
+    ...   use reads() writes(%a)
+    ...   return
+    ... }''')
+    >>> next(iter(function.walk())).results[0].name
+    'a'
     """
 
     __slots__ = (
@@ -178,7 +205,19 @@ class Operation:
 
 
 class Block:
-    """Arguments and operations; the last operation is the terminator."""
+    """Arguments and operations; the last operation is the terminator.
+
+    >>> from msa.dealloc import parse_function
+    >>> function = parse_function('''
+    ... func @f() {
+    ... ^entry:
+    ...   %a = alloc : buf<4xf32>
+    ...   use reads() writes(%a)
+    ...   return
+    ... }''')
+    >>> function.region.entry.name, function.region.entry.terminator.kind
+    ('entry', 'return')
+    """
 
     __slots__ = ("arguments", "name", "operations", "region")
 
@@ -224,7 +263,19 @@ class Block:
 
 
 class Region:
-    """Ordered blocks; the first is the entry. `parent` is the operation around."""
+    """Ordered blocks; the first is the entry. `parent` is the operation around.
+
+    >>> from msa.dealloc import parse_function
+    >>> function = parse_function('''
+    ... func @f() {
+    ... ^entry:
+    ...   %a = alloc : buf<4xf32>
+    ...   use reads() writes(%a)
+    ...   return
+    ... }''')
+    >>> len(function.region.blocks)
+    1
+    """
 
     __slots__ = ("blocks", "parent")
 
@@ -259,6 +310,17 @@ class Function:
     Attributes:
         argument_attributes: one dict per parameter (`restrict` …).
         result_types: types of the returned values.
+
+    >>> from msa.dealloc import parse_function
+    >>> function = parse_function('''
+    ... func @f() {
+    ... ^entry:
+    ...   %a = alloc : buf<4xf32>
+    ...   use reads() writes(%a)
+    ...   return
+    ... }''')
+    >>> function.name, [op.kind for op in function.walk()]
+    ('f', ['alloc', 'use', 'return'])
     """
 
     __slots__ = ("_counter", "argument_attributes", "name", "region", "result_types")
@@ -322,7 +384,19 @@ class Function:
 
 
 class BufferModule:
-    """Functions by name."""
+    """Functions by name.
+
+    >>> from msa.dealloc import parse_function
+    >>> function = parse_function('''
+    ... func @f() {
+    ... ^entry:
+    ...   %a = alloc : buf<4xf32>
+    ...   use reads() writes(%a)
+    ...   return
+    ... }''')
+    >>> list(BufferModule([function]).functions)
+    ['f']
+    """
 
     __slots__ = ("functions",)
 

@@ -10,7 +10,11 @@ from msa.dealloc.ir import Function, Operation, Value
 
 @dataclass(frozen=True, slots=True)
 class AliasMutation:
-    """A write that a copy at a merge may hide from another name."""
+    """A write that a copy at a merge may hide from another name.
+
+    >>> AliasMutation("x", "a", "use").merged
+    'x'
+    """
 
     merged: str
     written: str
@@ -40,6 +44,18 @@ def find_alias_mutation(
     For each merged value: the names that reach the same object before the merge
     (everything upstream and what else that reaches), and those after it. A write to
     one side counts when the other side is read anywhere.
+
+    >>> from msa.dealloc import parse_function
+    >>> function = parse_function('''
+    ... func @f() {
+    ... ^entry:
+    ...   %a = alloc : buf<4xf32>
+    ...   use reads() writes(%a)
+    ...   return
+    ... }''')
+    >>> from msa.dealloc.flow import ValueFlow
+    >>> find_alias_mutation(function, [], ValueFlow.run(function))
+    []
     """
     backwards = flow.sources()
     written: dict[Value, list[Operation]] = {}

@@ -60,6 +60,9 @@ def parse(text: str) -> BufferModule:
 
     Raises:
         BufferIRError: with line and column.
+
+    >>> list(parse("func @f() {\\n^entry:\\n  return\\n}").functions)
+    ['f']
     """
     module = BufferModule()
     reader = _Reader(text)
@@ -71,7 +74,11 @@ def parse(text: str) -> BufferModule:
 
 
 def parse_function(text: str) -> Function:
-    """Read exactly one function."""
+    """Read exactly one function.
+
+    >>> parse_function("func @f() {\\n^entry:\\n  return\\n}").name
+    'f'
+    """
     functions = list(parse(text).functions.values())
     if len(functions) != 1:
         raise BufferIRError(f"expected one function, found {len(functions)}")

@@ -51,6 +51,9 @@ class DeallocationOptions:
         split_edges, insert_before_terminator, own_returns, last_use_in_block,
             rerun_safe: rules that keep programs free of leaks, double frees and reads
             after free; each can be switched off to study the plain algorithm.
+
+    >>> DeallocationOptions(on_alias_mutation="error").split_edges
+    True
     """
 
     unknown_ops: UnknownOps = "alias"
@@ -76,7 +79,20 @@ class DeallocationOptions:
 
 @dataclass(slots=True)
 class DeallocationReport:
-    """What the pass did to a function; values by name."""
+    """What the pass did to a function; values by name.
+
+    >>> from msa.dealloc import parse_function
+    >>> function = parse_function('''
+    ... func @f() {
+    ... ^entry:
+    ...   %a = alloc : buf<4xf32>
+    ...   use reads() writes(%a)
+    ...   return
+    ... }''')
+    >>> _, report = place_in_function(function)
+    >>> report.function, report.allocations
+    ('f', ['a'])
+    """
 
     function: str
     allocations: list[str] = field(default_factory=list)
@@ -102,6 +118,19 @@ def place_deallocations(
         UnsupportedControlFlow: loops of branches, or paths that never meet.
         AllocationInterfaceError, EscapingDeallocation, BufferIRError: as named.
         AliasMutationError: asked for, and a merged alias is written.
+
+    >>> from msa.dealloc import parse_function
+    >>> function = parse_function('''
+    ... func @f() {
+    ... ^entry:
+    ...   %a = alloc : buf<4xf32>
+    ...   use reads() writes(%a)
+    ...   return
+    ... }''')
+    >>> from msa.dealloc import BufferModule, check
+    >>> freed, [report] = place_deallocations(BufferModule([function]))
+    >>> check(freed.functions["f"]).clean
+    True
     """
     options = options or DeallocationOptions()
     done, reports = BufferModule(), []
@@ -123,7 +152,20 @@ def place_deallocations(
 def place_in_function(
     function: Function, options: DeallocationOptions | None = None
 ) -> tuple[Function, DeallocationReport]:
-    """The pass on a copy of one function (errors as in `place_deallocations`)."""
+    """The pass on a copy of one function (errors as in `place_deallocations`).
+
+    >>> from msa.dealloc import parse_function
+    >>> function = parse_function('''
+    ... func @f() {
+    ... ^entry:
+    ...   %a = alloc : buf<4xf32>
+    ...   use reads() writes(%a)
+    ...   return
+    ... }''')
+    >>> freed, report = place_in_function(function)
+    >>> [op.kind for op in freed.walk()]
+    ['alloc', 'use', 'dealloc', 'return']
+    """
     options = options or DeallocationOptions()
     verify_function(function)
     copy = _copy(function)

@@ -15,7 +15,24 @@ from msa.dealloc.ir import (
 
 
 def print_function(function: Function) -> str:
-    """The function as text; unnamed values get names."""
+    """The function as text; unnamed values get names.
+
+    >>> from msa.dealloc import parse_function
+    >>> function = parse_function('''
+    ... func @f() {
+    ... ^entry:
+    ...   %a = alloc : buf<4xf32>
+    ...   use reads() writes(%a)
+    ...   return
+    ... }''')
+    >>> print(print_function(function))
+    func @f() {
+    ^entry:
+      %a = alloc : buf<4xf32>
+      use reads() writes(%a)
+      return
+    }
+    """
     _name_values(function)
     parameters = []
     for number, value in enumerate(function.arguments):

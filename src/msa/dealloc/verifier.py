@@ -32,13 +32,36 @@ _SUCCESSORS = {"br": 1, "cond_br": 2}
 
 
 def verify_module(module: BufferModule) -> None:
-    """Verify every function (raises BufferIRError)."""
+    """Verify every function (raises BufferIRError).
+
+    >>> from msa.dealloc import parse_function
+    >>> function = parse_function('''
+    ... func @f() {
+    ... ^entry:
+    ...   %a = alloc : buf<4xf32>
+    ...   use reads() writes(%a)
+    ...   return
+    ... }''')
+    >>> from msa.dealloc import BufferModule
+    >>> verify_module(BufferModule([function]))
+    """
     for function in module.functions.values():
         verify_function(function)
 
 
 def verify_function(function: Function) -> None:
-    """Raise BufferIRError at the first broken rule; near-linear."""
+    """Raise BufferIRError at the first broken rule; near-linear.
+
+    >>> from msa.dealloc import parse_function
+    >>> function = parse_function('''
+    ... func @f() {
+    ... ^entry:
+    ...   %a = alloc : buf<4xf32>
+    ...   use reads() writes(%a)
+    ...   return
+    ... }''')
+    >>> verify_function(function)
+    """
     _Verifier(function).run()
 
 

@@ -11,7 +11,12 @@ from msa.heap.chunk import Chunk
 
 @dataclass(frozen=True, slots=True)
 class HeapResult:
-    """One heap: where each buffer lies, and how high the heap is (bytes)."""
+    """One heap: where each buffer lies, and how high the heap is (bytes).
+
+    >>> from msa.heap import Chunk
+    >>> HeapResult({0: Chunk(0, 64)}, 64).heap_size
+    64
+    """
 
     chunk_map: Mapping[int, Chunk] = field(default_factory=dict)
     heap_size: int = 0
@@ -30,6 +35,9 @@ class Result:
         heap_size: bytes, the sum over the heaps.
         fragmentation_size: bytes above what a perfect packer would need (set by
             the simulator; XLA's own accounting, which can be too small).
+
+    >>> Result(heap_size=128, fragmentation_size=16).heap_size
+    128
     """
 
     heaps: tuple[HeapResult, ...] = ()
@@ -57,6 +65,11 @@ class HeapAlgorithm(Protocol):
     """Receives allocations in schedule order; decides at `finish`.
 
     Buffers are dense integer ids, sizes are bytes.
+
+    >>> from msa.heap import GlobalDecreasingSizeBestFitHeap
+    >>> heap: HeapAlgorithm = GlobalDecreasingSizeBestFitHeap()
+    >>> heap.alloc(0, 64); heap.free(0, 64); heap.finish().heap_size
+    64
     """
 
     def alloc(self, buffer: int, size: int) -> None:

@@ -24,6 +24,9 @@ class AllocationBlock:
             it is alone.
         original_slices: by offset, if the block arrives in slices; None otherwise.
         repacked_slices: what the repacker made of them; None before.
+
+    >>> AllocationBlock(0, 4, 256, id=1, offset=512).offset
+    512
     """
 
     __slots__ = (

@@ -16,6 +16,9 @@ class BufferInterval:
         start, end: **inclusive** times (`end == -1`: not freed yet).
         colocations: ids of buffers that must get the same offset.
         need_allocation: False for a buffer that rides along with another.
+
+    >>> BufferInterval(0, 64, 2, 5).size
+    64
     """
 
     buffer: int

@@ -12,6 +12,11 @@ class ChooseBestHeap:
     """Forwards every call to several algorithms; the smallest heap wins.
 
     The first wins among equals; an error of any of them is the error of all.
+
+    >>> from msa.heap import BufferInterval, GlobalDecreasingSizeBestFitHeap, NoFragmentationStatsHeap
+    >>> heap = ChooseBestHeap([GlobalDecreasingSizeBestFitHeap(), GlobalDecreasingSizeBestFitHeap()])
+    >>> heap.alloc(0, 64); heap.free(0, 64); heap.finish().heap_size
+    64
     """
 
     __slots__ = ("_algorithms",)
@@ -51,6 +56,11 @@ class HeapWithFallback:
         limit: bytes; a primary result above it counts as out of memory (0: no limit).
 
     `CapacityError` of the primary means out of memory; other errors pass through.
+
+    >>> from msa.heap import GlobalDecreasingSizeBestFitHeap as Heap
+    >>> heap = HeapWithFallback(Heap(), Heap, limit=1024)
+    >>> heap.alloc(0, 64); heap.free(0, 64); heap.finish().heap_size
+    64
     """
 
     __slots__ = ("_calls", "_fallback", "_limit", "_primary")

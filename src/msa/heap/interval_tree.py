@@ -30,7 +30,12 @@ Entry = tuple[int, int, int, int]
 
 
 class PlacedInterval(NamedTuple):
-    """One entry of the tree: the inclusive times and the chunk held in them."""
+    """One entry of the tree: the inclusive times and the chunk held in them.
+
+    >>> from msa.heap import Chunk
+    >>> PlacedInterval(0, 3, Chunk(0, 64)).chunk.end
+    64
+    """
 
     start: int
     end: int

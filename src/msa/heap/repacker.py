@@ -26,7 +26,12 @@ RingKey = Callable[[Ring], tuple[int, ...]]
 
 
 class Repacker(Protocol):
-    """Finds new offsets for blocks that lie somewhere already."""
+    """Finds new offsets for blocks that lie somewhere already.
+
+    >>> repacker: Repacker = BestFitRepacker(1024)
+    >>> repacker.repack([])
+    True
+    """
 
     def repack(self, blocks: Sequence[AllocationBlock]) -> bool:
         """Set the offset of every block if it can; False changes nothing."""
@@ -53,6 +58,11 @@ class BestFitRepacker:
         validate: check the result pair by pair (O(n²)).
 
     O(n * (live + log n)) time for blocks that are not sliced.
+
+    >>> from msa.heap import AllocationBlock
+    >>> blocks = [AllocationBlock(0, 3, 4, id=0, offset=4), AllocationBlock(1, 4, 4, id=1, offset=8)]
+    >>> BestFitRepacker(8).repack(blocks), sorted(b.offset for b in blocks)
+    (True, [0, 4])
     """
 
     __slots__ = ("alignment", "max_size", "order", "permutations", "validate")

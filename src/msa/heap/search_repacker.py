@@ -32,6 +32,11 @@ class SearchRepacker:
         effort: search nodes a call; 0 for heuristics alone.
         seed: of the search.
         permutations: orders of arrival of slices that best fit tries.
+
+    >>> from msa.heap import AllocationBlock
+    >>> blocks = [AllocationBlock(0, 3, 4, id=0, offset=4), AllocationBlock(1, 4, 4, id=1, offset=8)]
+    >>> SearchRepacker(8).repack(blocks), sorted(b.offset for b in blocks)
+    (True, [0, 4])
     """
 
     __slots__ = ("alignment", "effort", "max_size", "permutations", "seed")

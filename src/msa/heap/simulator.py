@@ -31,6 +31,9 @@ class SimulatedValue:
             order of operands. The caller checks the program's rules (direct use, no
             copy, operand and user may share); the simulator checks lifetimes.
         name: for the trace.
+
+    >>> SimulatedValue(0, buffer=0, size=64, start=1, end=4).end
+    4
     """
 
     id: int
@@ -44,7 +47,11 @@ class SimulatedValue:
 
 
 class EventKind(Enum):
-    """What happened to a value."""
+    """What happened to a value.
+
+    >>> [kind.name for kind in EventKind]
+    ['ALLOC', 'FREE', 'SHARE_WITH']
+    """
 
     ALLOC = "ALLOC"
     FREE = "FREE"
@@ -53,7 +60,11 @@ class EventKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A call to the algorithm; `share_with` is a value id for `SHARE_WITH` only."""
+    """A call to the algorithm; `share_with` is a value id for `SHARE_WITH` only.
+
+    >>> Event(EventKind.ALLOC, 3, 64).size
+    64
+    """
 
     kind: EventKind
     value: int
@@ -265,7 +276,12 @@ class _Replay:
 
 
 def minimum_memory(values: Sequence[SimulatedValue], schedule_end: int) -> int:
-    """The most bytes live at once with default options; 0 for no values."""
+    """The most bytes live at once with default options; 0 for no values.
+
+    >>> values = [SimulatedValue(0, 0, 64, 0, 2), SimulatedValue(1, 1, 32, 1, 3)]
+    >>> minimum_memory(values, 4)
+    96
+    """
     if not values:
         return 0
     simulator = HeapSimulator(values, schedule_end)

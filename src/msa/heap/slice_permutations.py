@@ -24,7 +24,11 @@ Permutation = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, order=True)
 class AllocatedSlice:
-    """A slice with its place: bytes, offset, inclusive start time."""
+    """A slice with its place: bytes, offset, inclusive start time.
+
+    >>> AllocatedSlice(size=64, offset=128, inclusive_start_time=3).offset
+    128
+    """
 
     size: int
     offset: int

@@ -26,6 +26,11 @@ class Computation:
         root: the result.
         module: the module that holds it.
         execution_thread: `main` unless stated.
+
+    >>> import msa
+    >>> entry = msa.parse("ENTRY e { p = f32[4] parameter(0) ROOT n = f32[4] negate(p) }").entry
+    >>> [x.name for x in entry.instructions], entry.root.name, entry.is_entry
+    (['p', 'n'], 'n', True)
     """
 
     __slots__ = (

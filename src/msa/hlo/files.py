@@ -41,6 +41,13 @@ def load(
         FileFormatError: the file is missing, unreadable or not text.
         HloParseError, HloVerifyError: see `msa.parse`.
         UnsupportedError: a `.pb` file.
+
+    >>> import tempfile, msa
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = f"{folder}/m.hlo"
+    ...     _ = open(path, "w").write("ENTRY e { ROOT p = f32[4] parameter(0) }")
+    ...     msa.load(path).entry.name
+    'e'
     """
     if str(path) == "-":
         text = sys.stdin.read()

@@ -42,6 +42,11 @@ class Instruction:
         line: line of the text it was read from (1-based), 0 if built.
 
     Invariant: `b in a.operands` if and only if `a in b.users`.
+
+    >>> import msa
+    >>> root = msa.parse("ENTRY e { p = f32[4] parameter(0) ROOT n = f32[4] negate(p) }").entry.root
+    >>> root.name, root.opcode, str(root.shape), [x.name for x in root.operands]
+    ('n', 'negate', 'f32[4]{0}', ['p'])
     """
 
     __slots__ = (

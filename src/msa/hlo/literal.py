@@ -56,6 +56,10 @@ class Literal:
         text: as written in HLO text.
 
     Two literals are equal when their shapes and canonical texts are.
+
+    >>> from msa.hlo import parse_shape
+    >>> Literal(parse_shape("s32[3]"), "{1,2,  3}").canonical
+    '{1, 2, 3}'
     """
 
     __slots__ = ("_canonical", "shape", "text")

@@ -25,6 +25,9 @@ class Metadata:
     """What the front end said about one instruction; empty fields were not given.
 
     `source_line`, `source_end_line` and columns are 1-based, 0 when unknown.
+
+    >>> Metadata(op_name="jit(f)/add", source_file="f.py", source_line=3).op_name
+    'jit(f)/add'
     """
 
     op_type: str = ""
@@ -210,6 +213,11 @@ def source_location(
     """Where in the user's program an instruction comes from, if it says so.
 
     The module's stack-frame tables are used when the metadata names a frame.
+
+    >>> import msa
+    >>> text = 'ENTRY e { ROOT p = f32[4] parameter(0), metadata={source_file="f.py" source_line=3} }'
+    >>> str(source_location(msa.parse(text).entry.root))
+    'f.py:3'
     """
     metadata = instruction.metadata
     if metadata.source_file:

@@ -24,7 +24,11 @@ NO_MODULE_ATTRIBUTES: Final[Mapping[str, Any]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """Output `output_index` may (or must) live in a parameter's storage."""
+    """Output `output_index` may (or must) live in a parameter's storage.
+
+    >>> Alias((0,), 1, ()).must_alias
+    False
+    """
 
     output_index: ShapeIndex
     parameter_number: int
@@ -34,7 +38,13 @@ class Alias:
 
 @dataclass(frozen=True, slots=True)
 class ComputationLayout:
-    """Parameter and result shapes of the entry, with layouts."""
+    """Parameter and result shapes of the entry, with layouts.
+
+    >>> from msa.hlo import parse_shape
+    >>> layout = ComputationLayout((parse_shape("f32[4]"),), parse_shape("f32[]"))
+    >>> len(layout.parameters), str(layout.result)
+    (1, 'f32[]')
+    """
 
     parameters: tuple[Shape, ...]
     result: Shape

@@ -29,6 +29,11 @@ class PrintOptions:
         compact_tuple_elements: write `%x#1` for a get-tuple-element operand.
         canonical_names: write `tmp_0`, `tmp_1`, … instead of instruction names.
         indent: spaces before every line.
+
+    >>> from msa.hlo import parse, print_instruction
+    >>> root = parse("ENTRY e { p = f32[4] parameter(0) ROOT n = f32[4] negate(p) }").entry.root
+    >>> print_instruction(root, PrintOptions(percent=False, layouts=False))
+    'n = f32[4] negate(p)'
     """
 
     operand_shapes: bool = False

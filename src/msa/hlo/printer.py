@@ -54,6 +54,11 @@ def print_module(
 
     Linear in the size of the module, except with bodies in place, which repeats a
     computation at each of its callers.
+
+    >>> from msa.hlo import parse
+    >>> module = parse("ENTRY e { ROOT p = f32[4] parameter(0) }")
+    >>> parse(print_module(module)) == module
+    True
     """
     if options is None:
         options = CANONICAL_OPTIONS if canonical else DEFAULT_OPTIONS
@@ -77,14 +82,26 @@ def print_module(
 def print_computation(
     computation: Computation, options: PrintOptions = DEFAULT_OPTIONS
 ) -> str:
-    """HLO text of one computation."""
+    """HLO text of one computation.
+
+    >>> from msa.hlo import parse
+    >>> print(print_computation(parse("ENTRY e { ROOT p = f32[4] parameter(0) }").entry))
+    ENTRY %e (p: f32[4]) -> f32[4] {
+      ROOT %p = f32[4]{0} parameter(0)
+    }
+    """
     return _Printer(options).computation(computation, scheduled=True)
 
 
 def print_instruction(
     instruction: Instruction, options: PrintOptions = DEFAULT_OPTIONS
 ) -> str:
-    """HLO text of one instruction, without `ROOT` and indentation."""
+    """HLO text of one instruction, without `ROOT` and indentation.
+
+    >>> from msa.hlo import parse
+    >>> print_instruction(parse("ENTRY e { ROOT p = f32[4] parameter(0) }").entry.root)
+    '%p = f32[4]{0} parameter(0)'
+    """
     return _Printer(options).instruction(instruction, {})
 
 

@@ -21,6 +21,11 @@ class Schedule:
 
     Invariant: a sequence holds every instruction of its computation exactly once,
     operands and control predecessors before their users (`check`).
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse("ENTRY e { p = f32[4] parameter(0) ROOT n = f32[4] negate(p) }"))
+    >>> [x.name for x in module.schedule.sequence(module.entry)], module.schedule.check(module)
+    (['p', 'n'], [])
     """
 
     __slots__ = ("_sequences",)

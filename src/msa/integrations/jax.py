@@ -56,6 +56,9 @@ def from_jax(
     Example::
 
         module = msa.from_jax(lambda x: jnp.tanh(x @ x), jnp.ones((512, 512)))
+
+    >>> import msa, jax  # doctest: +SKIP
+    >>> msa.from_jax(lambda x: x * 2, 1.0).entry.root.opcode  # doctest: +SKIP
     """
     jax = _imported("jax")
     jitted = function if hasattr(function, "lower") else jax.jit(function)
@@ -70,6 +73,9 @@ def from_compiled(compiled: Any) -> Module:
 
     Raises:
         UnsupportedError: the backend keeps no HLO, or several modules.
+
+    >>> import msa, jax  # doctest: +SKIP
+    >>> msa.from_compiled(jax.jit(lambda x: x * 2).lower(1.0).compile()).is_scheduled  # doctest: +SKIP
     """
     hlo = _imported("jaxlib._hlo")
     try:
@@ -89,6 +95,9 @@ def from_lowered(lowered: Any) -> Module:
     """The module of `jax.jit(f).lower(…)`, before optimization, without a schedule.
 
     `msa.assign` and `msa.analyze` schedule it themselves; `msa.schedule` does so alone.
+
+    >>> import msa, jax  # doctest: +SKIP
+    >>> msa.from_lowered(jax.jit(lambda x: x * 2).lower(1.0)).is_scheduled  # doctest: +SKIP
     """
     return parse(lowered.compiler_ir("hlo").as_hlo_text(print_large_constants=True))
 
@@ -99,6 +108,8 @@ def from_proto(data: bytes) -> Module:
     Raises:
         FileFormatError: the bytes are something else.
         UnsupportedError: jaxlib is not installed.
+
+    >>> module = from_proto(lowered.compiler_ir("hlo").as_serialized_hlo_module_proto())  # doctest: +SKIP
     """
     hlo = _imported("jaxlib._hlo")
     try:
@@ -126,6 +137,10 @@ class Registration:
         stage: name of the pipeline stage.
         modules: names of the modules seen, in order.
         errors: what went wrong in the report; compilation goes on regardless.
+
+    >>> registration = Registration("msa", "post-scheduler")
+    >>> registration.modules, registration.errors
+    ([], [])
     """
 
     name: str
@@ -156,7 +171,11 @@ class Registration:
 
 
 def log_peak(module: Module) -> None:
-    """The report used by default: peak memory, one line in the log `msa.jax`."""
+    """The report used by default: peak memory, one line in the log `msa.jax`.
+
+    >>> import msa
+    >>> log_peak(msa.schedule(msa.parse("ENTRY e { ROOT p = f32[4] parameter(0) }")))
+    """
     report = analyze(module)
     log.info(
         "%s: peak %s, lower bound %s",
@@ -191,6 +210,9 @@ def register(
 
         with msa.integrations.jax.register(lambda m: print(msa.analyze(m))):
             jax.jit(step)(params, batch)
+
+    >>> with register(lambda module: print(module.name)):  # doctest: +SKIP
+    ...     jax.jit(f)(x)
     """
     xla = _imported("jax.extend.xla")
     registration = Registration(name, stage)
@@ -222,7 +244,12 @@ def register(
 
 @dataclass(frozen=True, slots=True)
 class MemoryComparison:
-    """XLA's own memory figures of an executable beside this library's, in bytes."""
+    """XLA's own memory figures of an executable beside this library's, in bytes.
+
+    >>> table = MemoryComparison("m", (("temporaries", 4096, 2048),))
+    >>> table.rows[0][0]
+    'temporaries'
+    """
 
     module: str
     rows: tuple[tuple[str, int, int], ...]
@@ -247,6 +274,8 @@ def compare_memory(compiled: Any) -> MemoryComparison:
 
     Raises:
         UnsupportedError: the backend tells no memory figures, or keeps no HLO.
+
+    >>> print(compare_memory(jax.jit(f).lower(x).compile()))  # doctest: +SKIP
     """
     stats = compiled.memory_analysis()
     if stats is None:

@@ -13,6 +13,10 @@ class Pass(Protocol):
     """A change of a module.
 
     Implementations are frozen dataclasses; `Pipeline` fills their fields from text.
+
+    >>> from msa.passes import Pipeline, pass_names
+    >>> "dce" in pass_names() or len(pass_names()) > 3
+    True
     """
 
     name: ClassVar[str]

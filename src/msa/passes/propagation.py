@@ -58,6 +58,13 @@ def check_memory_spaces(module: Module) -> list[str]:
     """Values whose positions are in different memory spaces, as text.
 
     Bitcasts may change the space; everything else that forwards a value may not.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> check_memory_spaces(module)
+    []
     """
     dataflow = _dataflow(module, CallGraph.run(module))
     problems = []

@@ -23,7 +23,11 @@ _PASSES: Final = {
 
 
 def pass_names() -> tuple[str, ...]:
-    """Names of all passes."""
+    """Names of all passes.
+
+    >>> len(pass_names()) > 3
+    True
+    """
     return tuple(_PASSES)
 
 

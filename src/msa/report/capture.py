@@ -44,7 +44,16 @@ class StepTable(TypedDict):
 
 
 class PlanCapture(TypedDict):
-    """Everything that the reporters show."""
+    """Everything that the reporters show.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> plan = msa.assign(module, msa.Target.preset("tpu_v5e"))
+    >>> capture_plan(plan)["schema"]
+    'msa.plan/1'
+    """
 
     schema: str
     module: str
@@ -65,6 +74,14 @@ def capture_plan(plan: Assignment) -> PlanCapture:
     """The capture of a plan; nothing is planned or simulated again.
 
     O(n log n) in the size of the planned module.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> plan = msa.assign(module, msa.Target.preset("tpu_v5e"))
+    >>> len(capture_plan(plan)["steps"]["names"]) == len(plan.analyses.schedule)
+    True
     """
     from msa.report.reasons import plan_reasons
 

@@ -12,7 +12,17 @@ from msa.report.capture import SCHEMA, PlanCapture
 
 
 def capture_to_json(capture: PlanCapture, path: str | Path | None = None) -> str:
-    """The capture as JSON; also written to `path` if one is given."""
+    """The capture as JSON; also written to `path` if one is given.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> plan = msa.assign(module, msa.Target.preset("tpu_v5e"))
+    >>> from msa.report import capture_plan
+    >>> capture_from_json(capture_to_json(capture_plan(plan)))["module"]
+    'module_e'
+    """
     return write_text(json.dumps(capture, ensure_ascii=False) + "\n", path)
 
 

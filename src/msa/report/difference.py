@@ -43,6 +43,14 @@ class PlanDiff:
         before, after: captures of the two plans.
         figures: rows (name, before, after) of the figures that differ.
         changes: values treated differently, largest change of seconds first.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> plan = msa.assign(module, msa.Target.preset("tpu_v5e"))
+    >>> bool(plan.diff(plan))
+    False
     """
 
     before: PlanCapture
@@ -96,7 +104,17 @@ def signed(seconds: float) -> str:
 
 
 def compare(before: PlanCapture, after: PlanCapture) -> PlanDiff:
-    """The difference of two captured plans. Linear in their buffers."""
+    """The difference of two captured plans. Linear in their buffers.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> plan = msa.assign(module, msa.Target.preset("tpu_v5e"))
+    >>> from msa.report import capture_plan
+    >>> compare(capture_plan(plan), capture_plan(plan)).changes
+    ()
+    """
     first, second = _stays(before), _stays(after)
     changes = []
     for value in {**first, **second}:

@@ -36,6 +36,9 @@ class SweepRow:
     """One plan of a sweep; times in seconds, sizes in bytes.
 
     `error` is empty for a plan that was made, else the reason why there is none.
+
+    >>> SweepRow("m", "tpu_v5e", 1 << 20, before_seconds=2.0, after_seconds=1.0).copies
+    0
     """
 
     module: str
@@ -53,7 +56,11 @@ class SweepRow:
 
 @dataclass(frozen=True, slots=True)
 class SweepResult:
-    """Rows of a sweep in the order modules × targets."""
+    """Rows of a sweep in the order modules × targets.
+
+    >>> SweepResult((SweepRow("m", "tpu_v5e", 1 << 20),)).to_csv().splitlines()[1].split(",")[0]
+    'm'
+    """
 
     rows: tuple[SweepRow, ...]
 

@@ -52,6 +52,15 @@ class BufferAssignment:
         allocations: in index order.
         live: the live ranges that it rests on.
         options: how it was made.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> assignment = BufferAssignment.run(module)
+    >>> sorted((a.kind, a.size) for a in assignment.allocations)
+    [('output', 1024), ('parameter', 1024)]
+    >>> assignment.verify()
     """
 
     __slots__ = ("_home", "allocations", "live", "module", "options")

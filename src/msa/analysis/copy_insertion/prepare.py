@@ -61,6 +61,13 @@ def missing_copies(module: Module) -> list[MissingCopy]:
 
     Raises:
         ScheduleError: the module has no schedule.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> missing_copies(module)
+    []
     """
     if not CallGraph.run(module).is_flattened:
         module = module.clone()
@@ -115,6 +122,11 @@ def prepare(module: Module, algorithm: str = "best") -> Module:
     Args:
         module: it is not changed.
         algorithm: see `msa.schedule`; for modules without a schedule.
+
+    >>> import msa
+    >>> module = msa.parse("ENTRY e { p = f32[4] parameter(0) ROOT n = f32[4] negate(p) }")
+    >>> prepare(module).is_scheduled, module.is_scheduled
+    (True, False)
     """
     copy = module.clone()
     flatten_call_graph(copy)

@@ -53,6 +53,16 @@ class CostOptions:
         count_multiple_input_accesses: count an input as often as it is read.
         custom_call: costs of custom calls; those it does not know are -1.
         measured: is shown every instruction with what is modelled, to correct it.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> from msa.analysis import InstructionCosts
+    >>> options = CostOptions(per_second_rates={"bytes accessed": 1e9})
+    >>> costs = InstructionCosts.run(module, options=options)
+    >>> f"{costs.optimal_seconds(module.entry.root):.3e}"
+    '2.048e-06'
     """
 
     shape_size: ShapeSize = logical_size

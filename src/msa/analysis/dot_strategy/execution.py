@@ -22,6 +22,11 @@ class GemvRun:
         result: m elements.
         traffic: counted while running.
         loads: per element of the matrix, how often it was loaded.
+
+    >>> from msa.analysis.dot_strategy import plan_gemv
+    >>> run = run_gemv(np.eye(2), np.ones(2), None, plan_gemv(2, 2, 1, element_bytes=8))
+    >>> run.traffic.matrix_read, int(run.loads.max())
+    (32, 1)
     """
 
     result: Array

@@ -23,7 +23,11 @@ _LONG_VECTOR_BYTES: Final = 32
 
 
 class Kernel(StrEnum):
-    """The order in which a matrix is walked."""
+    """The order in which a matrix is walked.
+
+    >>> [str(kernel) for kernel in Kernel]
+    ['column', 'row']
+    """
 
     COLUMN = "column"
     ROW = "row"
@@ -41,6 +45,9 @@ class GemvPlan:
         element_bytes: bytes of an element.
         swapped: the vector is the left operand; the matrix is the right one,
             transposed.
+
+    >>> plan_gemv(16, 32, 1).task_rows
+    ((0, 16),)
     """
 
     kernel: Kernel
@@ -66,6 +73,9 @@ class Traffic:
 
     Attributes:
         matrix_read, vector_read, addend_read, result_read, result_written: bytes.
+
+    >>> Traffic(128, 32, 0, 0, 16).total
+    176
     """
 
     matrix_read: int
@@ -183,7 +193,11 @@ def traffic(plan: GemvPlan, *, addend: bool = False) -> Traffic:
 
 
 def reuse(plan: GemvPlan) -> float:
-    """Operations per byte moved; below 2 / element bytes: memory always bounds it."""
+    """Operations per byte moved; below 2 / element bytes: memory always bounds it.
+
+    >>> reuse(plan_gemv(4096, 4096, 1)) < 0.5  # two operations for each f32 at best
+    True
+    """
     total = traffic(plan).total
     return 2 * plan.m * plan.k / total if total else 0.0
 

@@ -21,7 +21,11 @@ _BATCH_PARALLEL_ELEMENTS: Final = 32768
 
 
 class Strategy(StrEnum):
-    """Kinds of code for a product."""
+    """Kinds of code for a product.
+
+    >>> [str(s) for s in Strategy if s.needs_row_major]
+    ['tiled GEMM', 'library']
+    """
 
     NAIVE = "naive"
     TILED_GEMV = "tiled GEMV"
@@ -48,6 +52,9 @@ class DotConfig:
         force_llvm_gemm: tile all products that can be.
         allow_runtime_calls: the library may be called at all.
         gemm_tiles: (m, k, n) of tiled products; n counts vectors.
+
+    >>> DotConfig(allow_runtime_calls=False).gemm_tiles
+    (11, 9, 1)
     """
 
     multi_thread_eigen: bool = True
@@ -68,6 +75,9 @@ class DotChoice:
         scalar: both sides are scalars: no loops.
         needs_row_major: all of it must be stored row by row.
         parallel_over_batch: tasks are products of the batch, not parts of one.
+
+    >>> DotChoice(Strategy.NAIVE, rule=2, m=2, k=2, n=2).batch
+    1
     """
 
     strategy: Strategy

@@ -51,6 +51,14 @@ class Simulation:
         target: the machine.
         elapsed_seconds: of the whole program.
         copy_stall_seconds: part of it spent waiting for copies.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> result = msa.simulate(module, msa.Target.preset("tpu_v5e"))
+    >>> [step.name for step in result.steps], result.copy_stall_seconds
+    (['p', 'n', 'a'], 0.0)
     """
 
     module: Module

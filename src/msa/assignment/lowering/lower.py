@@ -98,6 +98,17 @@ def lower(
 
     Raises:
         PlanError: the sequence contradicts itself.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> from msa.assignment import build_problem
+    >>> problem = build_problem(module, msa.Target.preset("tpu_v5e"))
+    >>> from msa.assignment import Options, run_greedy
+    >>> lowered = lower(module, problem.keys, run_greedy(problem).allocations, Options())
+    >>> lowered.peak_bytes
+    1024
     """
     state = LoweringState(module, flattened, options)
     decolor_inputs(

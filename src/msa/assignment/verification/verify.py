@@ -59,6 +59,13 @@ def verify_plan(
         PlanError: a rule is broken; `violations` lists all that were found.
 
     O(n log n) in the size of the module.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> plan = msa.assign(module, msa.Target.preset("tpu_v5e"))
+    >>> verify_plan(plan.original, plan.module, plan.chunks, plan.target)
     """
     try:
         verify_module(module)

@@ -45,6 +45,11 @@ class FitReport:
         largest: the shapes of the largest set that fits when all leading dimensions
             grow or shrink in proportion, in whole rows; None if not even the
             smallest does.
+
+    >>> import msa
+    >>> report = msa.fits([("x", (8, 1024), "bf16")], capacity=1 << 20)
+    >>> report.needed <= report.capacity
+    True
     """
 
     tiles: tuple[Tile, ...]

@@ -21,6 +21,9 @@ class Reservation:
 
     With `start` None it holds for all time. A reservation takes space like a pinned
     buffer but is no part of a plan's height.
+
+    >>> Reservation(0, 4096).end is None
+    True
     """
 
     offset: int

@@ -41,6 +41,13 @@ def load_csv(path: str | Path) -> list[Buffer]:
 
     Raises:
         FileFormatError: the file cannot be read as such.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = f"{folder}/b.csv"
+    ...     _ = open(path, "w").write("id,lower,upper,size\\na,0,2,64\\n")
+    ...     load_csv(path)[0].size
+    64
     """
     return parse_csv(_text(path), name=str(path))
 
@@ -50,6 +57,13 @@ def load_buffers(path: str | Path) -> list[Buffer]:
 
     Raises:
         FileFormatError: the file cannot be read as either.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = f"{folder}/b.csv"
+    ...     _ = open(path, "w").write("id,lower,upper,size\\na,0,2,64\\n")
+    ...     [b.id for b in load_buffers(path)]
+    ['a']
     """
     return parse_buffers(_text(path), name=str(path))
 

@@ -44,7 +44,12 @@ def parse(text: str, *, verify: bool = True, allow_unknown: bool = False) -> Mod
 def parse_modules(
     text: str, *, verify: bool = True, allow_unknown: bool = False
 ) -> list[Module]:
-    """Read every module of a text that holds several, one after the other."""
+    """Read every module of a text that holds several, one after the other.
+
+    >>> text = "HloModule a\\nENTRY e { ROOT p = f32[] parameter(0) }\\n"
+    >>> [m.name for m in parse_modules(text + text.replace("Module a", "Module b"))]
+    ['a', 'b']
+    """
     from msa.hlo.parser.reader import read_modules
 
     modules = read_modules(text, allow_unknown=allow_unknown, several=True)

@@ -63,6 +63,9 @@ class RematerializationOptions:
         costs: how operations are counted (what an action adds).
         on_rematerialized: called with each original and its replacement.
         max_seconds: a warning is given once when more time is spent.
+
+    >>> RematerializationOptions(memory_limit_bytes=1 << 20).recompute
+    True
     """
 
     memory_limit_bytes: int

@@ -20,7 +20,11 @@ from msa.runtime.status import InternalStatus, InvalidArgument
 
 
 class CacheMode(StrEnum):
-    """What may happen to the folder."""
+    """What may happen to the folder.
+
+    >>> str(CacheMode.READ)
+    'read'
+    """
 
     READ = "read"
     UPDATE = "update"
@@ -28,7 +32,11 @@ class CacheMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CacheStats:
-    """Look-ups that found something, and that did not."""
+    """Look-ups that found something, and that did not.
+
+    >>> AutotuneCache().stats()
+    CacheStats(hits=0, misses=0)
+    """
 
     hits: int
     misses: int

@@ -19,7 +19,11 @@ from msa.runtime.autotune.cache import CacheStats
 
 @dataclass(frozen=True, slots=True)
 class TargetKey:
-    """What is tuned: device, version, and 128 bits of the operation (32 hex digits)."""
+    """What is tuned: device, version, and 128 bits of the operation (32 hex digits).
+
+    >>> TargetKey("CUDA: 8.0", 1, "f0" * 16).version
+    1
+    """
 
     device: str
     version: int
@@ -28,7 +32,11 @@ class TargetKey:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """With what: the version of the code generator, a fingerprint of its options."""
+    """With what: the version of the code generator, a fingerprint of its options.
+
+    >>> Environment("2", "fast-math") == Environment("2")
+    False
+    """
 
     codegen_version: str
     options_fingerprint: str = ""
@@ -36,7 +44,11 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class TunedValue:
-    """The best configuration, who made it, and that backend's version."""
+    """The best configuration, who made it, and that backend's version.
+
+    >>> TunedValue({"tile": 8}, "gemm", "b7").backend
+    'gemm'
+    """
 
     config: Mapping[str, Any] = field(hash=False)
     backend: str = ""
@@ -44,7 +56,11 @@ class TunedValue:
 
 
 class StoreMode(StrEnum):
-    """What a store may do with new values."""
+    """What a store may do with new values.
+
+    >>> [str(mode) for mode in StoreMode]
+    ['read-only', 'read-append', 'read-write']
+    """
 
     READ_ONLY = "read-only"
     READ_APPEND = "read-append"
@@ -52,7 +68,12 @@ class StoreMode(StrEnum):
 
 
 class Store(Protocol):
-    """Somewhere values are kept; failures are `RuntimeMemoryError`s."""
+    """Somewhere values are kept; failures are `RuntimeMemoryError`s.
+
+    >>> store: Store = MemoryStore()
+    >>> store.lookup(TargetKey("d", 1, "00"), Environment("1")) is None
+    True
+    """
 
     def lookup(self, key: TargetKey, environment: Environment) -> TunedValue | None:
         """The value that fits best, or None."""
@@ -75,6 +96,12 @@ class MemoryStore:
         mode: what happens to new values. Append never replaces a value of the same
             environment.
         loose_backend_version: the current backend version, or None for strict mode.
+
+    >>> store, key = MemoryStore(), TargetKey("d", 1, "00")
+    >>> store.insert(key, Environment("1"), TunedValue({"tile": 8}))
+    True
+    >>> store.lookup(key, Environment("1")).config, store.lookup(key, Environment("2"))
+    ({'tile': 8}, None)
     """
 
     def __init__(

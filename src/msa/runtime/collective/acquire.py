@@ -34,6 +34,11 @@ class AcquireParams:
         coalesce: how allocations are joined before registration.
         pool_base: start of this rank's collective pool, 0 when there is none;
             offsets from it must agree where symmetric offsets are required.
+
+    >>> from msa.runtime.collective import DeviceWorld
+    >>> world = DeviceWorld(2)
+    >>> AcquireParams(world, device=1).coalesce
+    'none'
     """
 
     world: DeviceWorld
@@ -45,7 +50,11 @@ class AcquireParams:
 
 @dataclass(slots=True)
 class AcquireTrace:
-    """What one rank did, in order; waits are not part of the record."""
+    """What one rank did, in order; waits are not part of the record.
+
+    >>> AcquireTrace().registrations
+    0
+    """
 
     events: list[tuple[str, CliqueKey, tuple[int, ...]]] = field(default_factory=list)
     registrations: int = 0

@@ -13,7 +13,11 @@ from msa.runtime.status import OutOfRange
 
 @dataclass(frozen=True, slots=True, order=True)
 class DeviceAddress:
-    """An address with the size of what lies there; address 0 is null."""
+    """An address with the size of what lies there; address 0 is null.
+
+    >>> DeviceAddress(4096, 64).slice(16, 8)
+    DeviceAddress(opaque=4112, size=8)
+    """
 
     opaque: int
     size: int
@@ -46,7 +50,11 @@ NULL = DeviceAddress(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class AllocationSlice:
-    """Bytes `[offset, offset + size)` of allocation `index`."""
+    """Bytes `[offset, offset + size)` of allocation `index`.
+
+    >>> AllocationSlice(0, 64, 16).size
+    16
+    """
 
     index: int
     offset: int

@@ -47,6 +47,9 @@ class CollectiveMemoryCache:
     would wait for ever. `consistency="checked"` lets the ranks agree first and turns
     a disagreement into a miss for all; `"trust"` relies on all ranks sharing one
     buffer assignment.
+
+    >>> CollectiveMemoryCache(consistency="trust").consistency
+    'trust'
     """
 
     def __init__(self, *, consistency: Literal["checked", "trust"] = "checked") -> None:

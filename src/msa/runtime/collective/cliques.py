@@ -28,7 +28,11 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds; None is for ever."""
+    """Seconds; None is for ever.
+
+    >>> Timeouts(warn=1.0).terminate
+    30.0
+    """
 
     warn: float | None = 10.0
     terminate: float | None = 30.0
@@ -109,6 +113,11 @@ class CliqueTable:
 
     Cliques are acquired by a rendezvous of their local ranks and destroyed in
     ascending key order.
+
+    >>> from msa.runtime.collective import DeviceWorld
+    >>> world = DeviceWorld(2)
+    >>> CliqueTable(world).world is world
+    True
     """
 
     def __init__(

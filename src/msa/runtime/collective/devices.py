@@ -78,6 +78,9 @@ class AddressSpace:
     """Virtual ranges of all devices; every access is checked.
 
     Invariant: mapped ranges do not overlap (`check`). Look-ups cost O(log n).
+
+    >>> AddressSpace().mapped_ranges
+    0
     """
 
     __slots__ = ("_handles", "_lock", "_mapped", "_next", "_retired", "trace")

@@ -27,7 +27,11 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[R]):
-    """What a rank returned, or the error that it raised."""
+    """What a rank returned, or the error that it raised.
+
+    >>> Outcome(3, None).unwrap()
+    3
+    """
 
     value: R | None
     error: BaseException | None
@@ -50,6 +54,9 @@ def launch(
 
     Raises:
         RendezvousTimeout: a thread is still running after `timeout` seconds.
+
+    >>> [o.unwrap() for o in launch([0, 1], lambda rank: rank * 10)]
+    [0, 10]
     """
     outcomes: list[Outcome[R] | None] = [None] * len(ranks)
 

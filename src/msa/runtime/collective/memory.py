@@ -22,7 +22,12 @@ What = int | AllocationSlice | DeviceAddress
 
 
 class PeerMemory:
-    """Addresses of one allocation on every rank of a local clique."""
+    """Addresses of one allocation on every rank of a local clique.
+
+    >>> from msa.runtime.collective.allocations import DeviceAddress
+    >>> PeerMemory({1: DeviceAddress(4096, 64), 0: DeviceAddress(8192, 64)}).ranks
+    (0, 1)
+    """
 
     __slots__ = ("_by_rank",)
 
@@ -46,6 +51,11 @@ class CollectiveMemory:
     to the others: the same slice has the same offset everywhere. What was not
     requested is not found, which is a value, not an error. Look-ups by index or
     slice take O(1), by address linear in the number of allocations.
+
+    >>> from msa.runtime.collective import BufferAllocations, CliqueKey, DeviceAddress
+    >>> memory = CollectiveMemory(BufferAllocations([DeviceAddress(4096, 64)]))
+    >>> memory.find_peer(CliqueKey.local(0, 1), 0, 0) is None
+    True
     """
 
     def __init__(self, buffers: BufferAllocations) -> None:

@@ -62,6 +62,13 @@ class MulticastMemory:
 
     Life: every device subscribes, every device maps its memory, operations run
     through any device's multimem address, `close` unbinds.
+
+    >>> from msa.runtime.collective import DeviceWorld
+    >>> world = DeviceWorld(2, granularity=4096)
+    >>> memory = create_multicast_memory(world, 4096, 2)
+    >>> memory.subscribe(0)
+    >>> memory.subscribe(1)
+    >>> memory.close()
     """
 
     def __init__(self, world: DeviceWorld, size: int, num_devices: int) -> None:
@@ -202,6 +209,10 @@ def create_multicast_memory(
     Raises:
         FailedPrecondition: the platform has none.
         InvalidArgument: no bytes, or fewer than two devices.
+
+    >>> from msa.runtime.collective import DeviceWorld
+    >>> world = DeviceWorld(2, granularity=4096)
+    >>> create_multicast_memory(world, 4096, 2).close()
     """
     return MulticastMemory(world, size, num_devices)
 

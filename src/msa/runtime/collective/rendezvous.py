@@ -28,6 +28,9 @@ class StuckRecord:
 
     `everyone_arrived` tells the two cases apart; `resolved` marks the record of a
     false alarm, written when the rendezvous completed after all.
+
+    >>> StuckRecord("sum", 0, 0.5, 2, 1, everyone_arrived=False).resolved
+    False
     """
 
     name: str
@@ -299,6 +302,9 @@ class RendezvousFlag:
 
     The last of the participants that are inside at one time to leave marks it
     completed.
+
+    >>> RendezvousFlag().completed
+    False
     """
 
     __slots__ = ("_completed", "_inside", "_lock")

@@ -19,7 +19,11 @@ from msa.runtime.status import InternalStatus
 
 
 class Kind(Enum):
-    """How a buffer is shared."""
+    """How a buffer is shared.
+
+    >>> [kind.value for kind in Kind]
+    ['symmetric', 'multicast', 'peer']
+    """
 
     SYMMETRIC = "symmetric"
     MULTICAST = "multicast"
@@ -28,7 +32,12 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Allocations of one clique, ascending; `id` numbers first requests."""
+    """Allocations of one clique, ascending; `id` numbers first requests.
+
+    >>> from msa.runtime.collective import CliqueKey
+    >>> Request(0, CliqueKey.local(0, 1), (0, 2)).allocations
+    (0, 2)
+    """
 
     id: int
     clique: CliqueKey
@@ -42,6 +51,12 @@ class CollectiveMemoryRequests:
     the same program, so each sees the same order of first requests for the cliques
     that it belongs to; two ranks that share two cliques therefore visit them in the
     same order, whatever else they request, and no hash order can leak.
+
+    >>> from msa.runtime.collective import BufferAllocations, CliqueKey, DeviceAddress
+    >>> requests = CollectiveMemoryRequests(BufferAllocations([DeviceAddress(4096, 64)]))
+    >>> requests.request_all(Kind.PEER, CliqueKey.local(0, 1), [0])
+    >>> [r.allocations for r in requests.ordered(Kind.PEER)]
+    [(0,)]
     """
 
     __slots__ = ("_first", "_tables", "buffers")

@@ -43,7 +43,12 @@ class _Cell:
 
 
 class Strong(Generic[T]):
-    """A strong reference from `TiedRef.lock`; release it with `close` or `with`."""
+    """A strong reference from `TiedRef.lock`; release it with `close` or `with`.
+
+    >>> strong = TiedContainer().tie("memory").lock()
+    >>> strong is None or strong.value
+    'memory'
+    """
 
     __slots__ = ("_cell",)
 
@@ -79,7 +84,17 @@ class Strong(Generic[T]):
 
 
 class TiedRef(Generic[T]):
-    """A reference that expires with its container; made by `TiedContainer.tie`."""
+    """A reference that expires with its container; made by `TiedContainer.tie`.
+
+    >>> container = TiedContainer()
+    >>> ref = container.tie("memory")
+    >>> with ref.lock() as strong:
+    ...     strong.value
+    'memory'
+    >>> container.close()
+    >>> ref.lock() is None
+    True
+    """
 
     __slots__ = ("_cell", "_container")
 

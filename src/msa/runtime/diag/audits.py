@@ -26,7 +26,11 @@ class AuditRow:
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """Everything that is wrong with a placement; `checks` names what was looked at."""
+    """Everything that is wrong with a placement; `checks` names what was looked at.
+
+    >>> AuditReport("m", ("plan",), (AuditRow("overlap", "a and b"),)).clean
+    False
+    """
 
     module: str
     checks: tuple[str, ...]
@@ -89,7 +93,15 @@ def audit(
 
 
 def audit_lifetimes(module: Module, *, max_paths: int = 50) -> AuditReport:
-    """Check that every buffer of a module is freed once on every explored path."""
+    """Check that every buffer of a module is freed once on every explored path.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> audit_lifetimes(module).clean
+    True
+    """
     program = lower_module(module)
     freed, placed = place_in_function(program.function)
     report = check(freed, program.function, placed.marked, max_paths=max_paths)

@@ -156,7 +156,11 @@ def _nearest(buffers: BufferAllocations, what: DeviceAddress) -> str:
 
 
 def explain_refusal(clique: CliqueKey, process_of: Mapping[int, int]) -> str:
-    """Why multicast or peer memory is refused to a clique of several processes."""
+    """Why multicast or peer memory is refused to a clique of several processes.
+
+    >>> print(explain_refusal(CliqueKey.local(0, 1), {0: 0, 1: 7}).split("(")[1].split(")")[0])
+    process 0: devices [0]; process 7: devices [1]
+    """
     rows: dict[int, list[int]] = {}
     for device in clique.devices:
         rows.setdefault(process_of[device], []).append(device)
@@ -218,6 +222,12 @@ def explain_timeouts(
     Args:
         timeouts: by the name of the rank that got them.
         traces: what ranks did, where it was recorded.
+
+    >>> def late(rank, other):
+    ...     return RendezvousTimeout("meeting of " + rank, arrived=1, expected=2,
+    ...         arrived_names=(rank,), missing_names=(other,), everyone_arrived=False)
+    >>> explain_timeouts({"a": late("a", "b"), "b": late("b", "a")}).cycle
+    ('a', 'b')
     """
     waiting = tuple(
         Waiting(rank, error.name, error.missing_names)

@@ -24,6 +24,10 @@ class FragmentationReport:
         free_blocks: sizes, largest first.
         bins: rows `(minimum, chunks in use, chunks, bytes in use, bytes)` of a pool.
         occupancy: the memory as a bar: `*` in use, `x` waste, `_` free.
+
+    >>> report = FragmentationReport("pool", 100, 40, 0, (40, 20), (), "")
+    >>> report.free, report.fits(50), report.fits_if_compacted(50)
+    (60, False, True)
     """
 
     name: str

@@ -33,6 +33,9 @@ class Leak:
         stack: places in the program that made it, innermost first.
         owner: who still holds it, as far as that is known.
         expected_release: where it should have been given back.
+
+    >>> Leak("buffer", "a", 64, 64, "f").sequence
+    -1
     """
 
     kind: str
@@ -68,6 +71,9 @@ class LeakReport:
         suppressed_count, suppressed_bytes: of leaks that were to be ignored.
         graceful: whether everything had the chance to be given back.
         strict: count leaks after an ungraceful exit too.
+
+    >>> LeakReport(()).failed
+    False
     """
 
     groups: tuple[LeakGroup, ...]
@@ -168,7 +174,16 @@ def leak_report(
 
 
 def pool_leaks(pool: BFCAllocator | HostMemoryPool, since: int = 0) -> list[Leak]:
-    """Blocks of a pool that are in use (made since an allocation number)."""
+    """Blocks of a pool that are in use (made since an allocation number).
+
+    >>> pool = HostMemoryPool(1 << 20)
+    >>> block = pool.allocate(100)
+    >>> [leak.requested for leak in pool_leaks(pool)]
+    [100]
+    >>> block.release()
+    >>> pool.close()
+    []
+    """
     blocks = pool.bfc if isinstance(pool, HostMemoryPool) else pool
     return [
         Leak(
@@ -188,7 +203,11 @@ def pool_leaks(pool: BFCAllocator | HostMemoryPool, since: int = 0) -> list[Leak
 
 
 def value_pool_leaks(pool: HostValuePool) -> list[Leak]:
-    """Host values that are still taken."""
+    """Host values that are still taken.
+
+    >>> value_pool_leaks(HostValuePool("int32"))
+    []
+    """
     size = pool.dtype.itemsize
     return [
         Leak(
@@ -205,7 +224,13 @@ def value_pool_leaks(pool: HostValuePool) -> list[Leak]:
 
 
 def world_leaks(world: DeviceWorld) -> list[Leak]:
-    """Allocations and mappings of simulated devices that are left."""
+    """Allocations and mappings of simulated devices that are left.
+
+    >>> world = DeviceWorld(2)
+    >>> address = world.allocate(1, 4096)
+    >>> [leak.space for leak in world_leaks(world)][:1]
+    ['device 1']
+    """
     found = [
         Leak(
             "device allocation",
@@ -226,7 +251,20 @@ def world_leaks(world: DeviceWorld) -> list[Leak]:
 
 
 def buffer_leaks(findings: Iterable[Finding], function: str = "") -> list[Leak]:
-    """Buffers that a path of a function of the buffer IR did not free."""
+    """Buffers that a path of a function of the buffer IR did not free.
+
+    >>> from msa.dealloc import parse_function
+    >>> function = parse_function('''
+    ... func @f() {
+    ... ^entry:
+    ...   %a = alloc : buf<4xf32>
+    ...   use reads() writes(%a)
+    ...   return
+    ... }''')
+    >>> from msa.dealloc import check
+    >>> [leak.id for leak in buffer_leaks(check(function).findings, "f")]
+    ['a']
+    """
     return [
         Leak(
             "buffer",

@@ -54,6 +54,9 @@ class LifetimeDiagnosis:
         missed: `(from, to)`: names between which it moved unseen by the value flow,
             or None.
         cause: the likeliest; `suggestion`: what would mend it.
+
+    >>> LifetimeDiagnosis("leak", "a", (), (), None, Cause.NO_DEALLOC, "free it").to_dict()["cause"]
+    'no dealloc'
     """
 
     misuse: str

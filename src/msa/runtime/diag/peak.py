@@ -122,7 +122,16 @@ class SpacePeak:
 
 @dataclass(frozen=True, slots=True)
 class PeakReport:
-    """Peaks of the module and of each memory space."""
+    """Peaks of the module and of each memory space.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> assignment = BufferAssignment.run(module)
+    >>> peak_report(assignment).spaces[0].space
+    0
+    """
 
     module: str
     whole: SpacePeak
@@ -190,7 +199,16 @@ def peak_report(assignment: BufferAssignment) -> PeakReport:
 
 
 def top_buffers(assignment: BufferAssignment, top: int = 15) -> list[LiveValue]:
-    """The largest values at the peaks of all allocations; of equal ones the first."""
+    """The largest values at the peaks of all allocations; of equal ones the first.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> assignment = BufferAssignment.run(module)
+    >>> [value.name for value in top_buffers(assignment, 2)]
+    ['a{}', 'p{}']
+    """
     value_of = assignment.alias.dataflow.value
     rows = [
         _row(assignment, allocation, value_of(number))

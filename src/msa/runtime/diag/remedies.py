@@ -116,7 +116,14 @@ def _from_values(values: tuple[LiveValue, ...]) -> list[Remedy]:
 
 
 def pool_shortfall(pool: BFCAllocator, request: int, rounded: int) -> OutOfMemory:
-    """Why a pool could not serve a request."""
+    """Why a pool could not serve a request.
+
+    >>> from msa.runtime.host import BFCOptions, SimSubAllocator
+    >>> pool = BFCAllocator(SimSubAllocator(), 4096, BFCOptions(allow_growth=False))
+    >>> block = pool.allocate(3072)
+    >>> pool_shortfall(pool, 2000, 2048).shortfall
+    2048
+    """
     state = pool_fragmentation(pool)
     unused = max(0, pool.limit - state.capacity)
     remedies = []

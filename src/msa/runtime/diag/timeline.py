@@ -138,6 +138,15 @@ def heap_trace(
     """The temporaries as events of a heap: fixed bytes, events per moment, sizes.
 
     Buffers are numbered by their first moment; frees come before allocations.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> assignment = BufferAssignment.run(module)
+    >>> fixed, moments, sizes = heap_trace(assignment)
+    >>> fixed, sizes
+    (2048, {})
     """
     chosen = _chosen(assignment, space)
     fixed = sum(a.size for a in chosen if not a.is_temporary)

@@ -29,7 +29,11 @@ Done = Callable[[], None]
 
 
 class TransferEvent:
-    """Set once: to success or to an error; waiters are called at that moment."""
+    """Set once: to success or to an error; waiters are called at that moment.
+
+    >>> isinstance(TransferEvent(), TransferEvent)
+    True
+    """
 
     __slots__ = ("_waiters", "error", "metadata", "ready")
 

@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 
 class InvalidPointer(RuntimeMemoryError):
-    """A pointer that the pool never handed out (or one into the middle)."""
+    """A pointer that the pool never handed out (or one into the middle).
+
+    >>> InvalidPointer("no such block", address=7).address
+    7
+    """
 
     def __init__(self, message: str, *, address: int) -> None:
         self.address = address
@@ -23,7 +27,11 @@ class InvalidPointer(RuntimeMemoryError):
 
 
 class DoubleFree(RuntimeMemoryError):
-    """A pointer that was freed before; `site` is where it was allocated."""
+    """A pointer that was freed before; `site` is where it was allocated.
+
+    >>> DoubleFree("freed before", address=4096, site="f.py:3").site
+    'f.py:3'
+    """
 
     def __init__(self, message: str, *, address: int, site: str) -> None:
         self.address = address
@@ -33,7 +41,11 @@ class DoubleFree(RuntimeMemoryError):
 
 @dataclass(frozen=True, slots=True)
 class LeakRecord:
-    """An allocation that was never freed; sizes in bytes."""
+    """An allocation that was never freed; sizes in bytes.
+
+    >>> str(LeakRecord(4096, 256, 200, 1, "load{}", "f.py:3"))
+    '200 B at 0x1000 from f.py:3 in load{}'
+    """
 
     address: int
     size: int
@@ -60,7 +72,11 @@ class LeakRecord:
 
 
 class LeakError(RuntimeMemoryError):
-    """A pool was closed while allocations were live; `leaks`, largest first."""
+    """A pool was closed while allocations were live; `leaks`, largest first.
+
+    >>> len(LeakError("pool", []).leaks)
+    0
+    """
 
     def __init__(self, name: str, leaks: Sequence[LeakRecord]) -> None:
         self.leaks = list(leaks)

@@ -32,7 +32,11 @@ SCRATCH_COUNT: Final = 1024
 
 
 class MemoryKind(Enum):
-    """Kinds of memory that a client may name."""
+    """Kinds of memory that a client may name.
+
+    >>> len(list(MemoryKind)) > 1
+    True
+    """
 
     DEVICE = "device"
     PINNED_HOST = "pinned_host"
@@ -69,6 +73,13 @@ class HostBuffer:
         size: bytes asked for.
         pinned: whether asynchronous copies may use it directly.
         site: where it was allocated.
+
+    >>> pool = HostMemoryPool(1 << 20)
+    >>> with pool.allocate(8) as buffer:
+    ...     len(buffer.data)
+    8
+    >>> pool.close()
+    []
     """
 
     __slots__ = ("_data", "_release", "address", "pinned", "site", "size")
@@ -303,7 +314,13 @@ class HostValuePool:
 
 
 class ScratchPool:
-    """1024 pinned buffers of 128 bytes, made at first use, reused last in, first out."""
+    """1024 pinned buffers of 128 bytes, made at first use, reused last in, first out.
+
+    >>> pool = ScratchPool()
+    >>> with pool.acquire(64):
+    ...     pool.outstanding
+    1
+    """
 
     def __init__(self) -> None:
         self._free: list[int] | None = None

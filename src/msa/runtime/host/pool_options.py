@@ -23,6 +23,9 @@ class BFCOptions:
 
     Raises:
         OptionsError: options exclude each other.
+
+    >>> BFCOptions(allow_growth=False).garbage_collection
+    False
     """
 
     allow_growth: bool = True
@@ -45,7 +48,11 @@ class BFCOptions:
 
 @dataclass(frozen=True, slots=True)
 class PoolStats:
-    """Statistics of a pool, bytes unless counts."""
+    """Statistics of a pool, bytes unless counts.
+
+    >>> PoolStats(2, 512, 512, 256, 4096, 1024, 1024, 256, 0).external_fragmentation
+    0.5
+    """
 
     num_allocs: int
     bytes_in_use: int

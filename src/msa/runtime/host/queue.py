@@ -16,7 +16,11 @@ from msa.runtime.status import FailedPrecondition
 
 @dataclass(frozen=True, slots=True)
 class MemoryRange:
-    """Bytes of a memory, with its address: what hazards are told from."""
+    """Bytes of a memory, with its address: what hazards are told from.
+
+    >>> MemoryRange(4096, bytearray(8)).address
+    4096
+    """
 
     address: int
     data: Any

@@ -139,6 +139,9 @@ class TransferManager:
         world: the simulated devices.
         pool: where staging memory comes from.
         staging_bytes: size of each device's staging buffer, made at first use.
+
+    >>> from msa.runtime.collective import DeviceWorld
+    >>> manager = TransferManager(DeviceWorld(1))
     """
 
     def __init__(

@@ -34,6 +34,9 @@ class AllocatorConfig:
         granularity: minimum alignment of collective memory.
         temp_coloring: temporaries have an allocator of their own.
         host_limit_gib: of pinned host memory; 0 means 16 if preallocating, else 64.
+
+    >>> AllocatorConfig(total_bytes=1 << 30).fraction
+    0.75
     """
 
     total_bytes: int
@@ -71,6 +74,9 @@ def build_allocators(
 
     Raises:
         InvalidArgument: partitioning without preallocation.
+
+    >>> sorted(build_allocators(0, AllocatorConfig(total_bytes=1 << 30)))
+    [0, 1, 5]
     """
     if config.spatial_partitioning and not config.preallocate:
         raise InvalidArgument(
@@ -112,7 +118,11 @@ def build_allocators(
 
 
 class MultiDeviceAllocator:
-    """Routes `(device, colour)` to its allocator."""
+    """Routes `(device, colour)` to its allocator.
+
+    >>> allocators = build_allocators(0, AllocatorConfig(total_bytes=1 << 30))
+    >>> allocator = MultiDeviceAllocator({0: allocators})
+    """
 
     __slots__ = ("_by_pair",)
 

@@ -88,6 +88,9 @@ class BandwidthReport:
         counts: instructions by bound.
         total_seconds: of the program without overlap of kernels, launches included.
         limited_seconds: the part of it that `Bound.MEMORY` instructions take.
+
+    >>> BandwidthReport("m", "a100_40", (), {"memory": 2}, 2.0, 1.0).to_text()
+    'm on a100_40: 2 s, 50% in instructions that memory limits (2 memory)'
     """
 
     module: str

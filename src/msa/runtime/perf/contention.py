@@ -11,7 +11,11 @@ from msa.runtime.perf.events import EventType, ProfilerSim
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """Something that wants bandwidth: seconds, and bytes/s of memory."""
+    """Something that wants bandwidth: seconds, and bytes/s of memory.
+
+    >>> Demand("copy", 0.0, 1.0, 1e9).bandwidth
+    1000000000.0
+    """
 
     name: str
     start: float
@@ -110,7 +114,14 @@ def concurrency_report(timeline: Iterable[Demand], capacity: float) -> Contentio
 
 
 def demands(profiler: ProfilerSim, device: int = 0) -> list[Demand]:
-    """What the kernels and copies of a device want of its memory, spread evenly."""
+    """What the kernels and copies of a device want of its memory, spread evenly.
+
+    >>> from msa.runtime.perf.device import DeviceDescription
+    >>> profiler = ProfilerSim([DeviceDescription.preset("a100_40")])
+    >>> profiler.kernel("k", 0.0, 2.0, bytes_read=100)
+    >>> demands(profiler)[0].bandwidth
+    50.0
+    """
     return [
         Demand(
             event.name,

@@ -53,6 +53,9 @@ class SamplerOptions:
         interval: seconds of a sample.
         decode_period: seconds between two decodings.
         max_samples: samples that one decoding can take; more are lost.
+
+    >>> SamplerOptions().max_samples
+    500
     """
 
     interval: float = 500e-6

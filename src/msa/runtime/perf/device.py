@@ -27,6 +27,9 @@ class MatrixUnit:
         units_per_core: how many.
         ops_per_clock: fused multiply-adds of one unit in a clock.
         clock_rate_ghz: 0 means the device's.
+
+    >>> MatrixUnit(units_per_core=4, ops_per_clock=256).clock_rate_ghz
+    0.0
     """
 
     units_per_core: int

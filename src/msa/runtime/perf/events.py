@@ -39,6 +39,9 @@ class ProfilerEvent:
         link: `NVLink`, `PCIe` or empty.
         runs: how often it happened in that time, one after another.
         waited: the program waited for the end, so the whole time was needed.
+
+    >>> ProfilerEvent(EventType.KERNEL, "dot", 1.0, 3.0).seconds
+    2.0
     """
 
     type: EventType

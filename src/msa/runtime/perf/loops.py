@@ -61,6 +61,9 @@ class LoopBound:
             could move besides while it runs.
         optimized: None when the body is not a plain list of instructions.
         reason: why `optimized` is None, or an empty string.
+
+    >>> LoopBound("w", 3, 1.0, 2.0, 2.0, 8.0, 8.0, 2.0, True, (), None, "nested").memory_bound
+    True
     """
 
     loop: str

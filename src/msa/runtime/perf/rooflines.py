@@ -38,7 +38,11 @@ _COLLECTIVES: Final = frozenset(
 
 
 class Bound(StrEnum):
-    """What limits an instruction."""
+    """What limits an instruction.
+
+    >>> [str(bound) for bound in Bound]
+    ['memory', 'compute', 'latency', 'balanced']
+    """
 
     MEMORY = "memory"
     COMPUTE = "compute"
@@ -80,6 +84,13 @@ class Roofline:
         operands: traffic by operand; `dominant` is the number of the one that takes
             longest, -1 when writing the result does.
         launch: how it is spread over the device.
+
+    >>> import msa
+    >>> module = msa.parse("ENTRY e { p = f32[64] parameter(0) ROOT n = f32[64] negate(p) }")
+    >>> row = roofline(
+    ...     module.entry.root, DeviceDescription.preset("cpu_like"), InstructionCosts.run(module))
+    >>> row.flops, row.bytes, row.intensity
+    (64.0, 512.0, 0.125)
     """
 
     name: str

@@ -51,7 +51,10 @@ _FREE: Final = frozenset(
 
 
 class Estimator(Protocol):
-    """Costs in cycles."""
+    """Costs in cycles.
+
+    >>> estimator: Estimator = ConstantEstimator()
+    """
 
     def node_cost(self, instruction: Instruction) -> float:
         """Cycles of an instruction."""
@@ -64,7 +67,15 @@ class Estimator(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ConstantEstimator:
-    """The same cost and latency for everything."""
+    """The same cost and latency for everything.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> ConstantEstimator(cost=2.0).node_cost(module.entry.root)
+    2.0
+    """
 
     cost: float = 1.0
     between: float = 1.0
@@ -80,7 +91,11 @@ class ConstantEstimator:
 
 @dataclass(slots=True)
 class Aggregator:
-    """Counts what the profile knew, and names what it did not."""
+    """Counts what the profile knew, and names what it did not.
+
+    >>> Aggregator().missing
+    set()
+    """
 
     found: int = 0
     missing: set[str] = field(default_factory=set)
@@ -218,6 +233,9 @@ def longest_first(
 
     The longest latency first: it needs most of what can hide it. Ties keep their
     order.
+
+    >>> longest_first(ConstantEstimator(), [])
+    []
     """
     return sorted(pairs, key=lambda pair: -estimator.latency(*pair))
 

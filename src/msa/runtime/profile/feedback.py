@@ -135,6 +135,14 @@ class Replanned:
         plan: the one to use: by the profile, unless the other is faster.
         predicted: seconds that the model alone expected of `base`.
         base_seconds, seconds: of `base` and `plan`, at measured costs.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> result = replan(module, msa.Target.preset("tpu_v5e"), Profile({"n": 5.0}))
+    >>> result.seconds <= result.base_seconds
+    True
     """
 
     base: Assignment
@@ -162,6 +170,14 @@ def replan(
 
     Raises:
         CapacityError, HloError, OptionsError: as `msa.assign`.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> result = replan(module, msa.Target.preset("tpu_v5e"), Profile({"n": 5.0}))
+    >>> result.change >= 0
+    True
     """
     model = ProfiledCostModel(target, profile)
     base = assign(module, target, options)

@@ -56,6 +56,15 @@ class Proof:
         outputs: arrays compared per run.
         runs: executions of the planned module.
         work: of one execution, in elements (see `work_of`).
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> plan = msa.assign(module, msa.Target.preset("tpu_v5e"))
+    >>> proof = plan.prove()
+    >>> proof.outputs, len(proof.runs) > 1
+    (1, True)
     """
 
     module: str
@@ -80,6 +89,14 @@ def prove_plan(plan: Assignment, inputs: Any = None, seed: int = 0) -> Proof:
         ExecutionError: a result differs.
         SanitizerError: the planned module makes an illegal access.
         UnsupportedError: an opcode that cannot be executed.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> plan = msa.assign(module, msa.Target.preset("tpu_v5e"))
+    >>> prove_plan(plan).outputs
+    1
     """
     return prove_lowered(
         plan.original,
@@ -113,6 +130,14 @@ def prove_lowered(
     See `prove_plan`; `chunks` and `scratch` are those of `Machine.run`, `capacity`
     replaces the target's. `work_limits` decide what runs on arrays (see
     `ALL_ON_ARRAYS`, `ONCE_ON_ARRAYS`); with inputs given, arrays always run.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> plan = msa.assign(module, msa.Target.preset("tpu_v5e"))
+    >>> prove_lowered(plan.original, plan.module, plan.target, chunks=plan.chunks).outputs
+    1
     """
     require_same_interface(original, lowered)
     if capacity is not None:

@@ -40,6 +40,10 @@ class RandomModuleOptions:
         vector: elements of the longest vectors; matrices have about as many.
         outputs: largest number of results.
         weights: how often each kind of step is chosen; 0 switches it off.
+
+    >>> from msa.testing import random_module
+    >>> random_module(1, options=RandomModuleOptions(max_depth=1)).is_scheduled
+    True
     """
 
     parameters: int = 4
