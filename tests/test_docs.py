@@ -6,6 +6,7 @@ import contextlib
 import doctest
 import importlib
 import importlib.util
+import inspect
 import io
 import json
 import pkgutil
@@ -107,7 +108,7 @@ def test_the_toy_compiler() -> None:
     assert "weights: copy" in run.stdout
 
 
-def test_every_public_name_is_documented() -> None:
+def reference_maker() -> Any:
     spec = importlib.util.spec_from_file_location(
         "make_reference", ROOT / "docs" / "make_reference.py"
     )
@@ -115,10 +116,36 @@ def test_every_public_name_is_documented() -> None:
     assert spec.loader is not None
     maker = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(maker)
-    text, missing = maker.build()
+    return maker
+
+
+def test_every_public_name_is_documented() -> None:
+    text, missing = reference_maker().build()
     assert missing == []
     for name in msa.__all__:
         assert f"### msa.{name}" in text
+
+
+def test_every_public_name_has_an_example() -> None:
+    """In its own docstring or, for classes, in one of a method."""
+    maker = reference_maker()
+    bare = []
+    for name in maker.PACKAGES:
+        package = importlib.import_module(name)
+        for item in maker.public_names(package):
+            value = getattr(package, item)
+            if inspect.ismodule(value) or not callable(value):
+                continue
+            texts = [inspect.getdoc(value) or ""]
+            if inspect.isclass(value):
+                texts += [
+                    inspect.getdoc(getattr(value, member, None)) or ""
+                    for member in vars(value)
+                    if not member.startswith("_")
+                ]
+            if not any(">>>" in text for text in texts):
+                bare.append(f"{name}.{item}")
+    assert bare == []
 
 
 def test_commands_in_the_documentation_exist() -> None:

@@ -108,7 +108,18 @@ class AllocationResult:
 
 
 class MsaAlgorithm:
-    """One run over one problem."""
+    """One run over one problem.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> from msa.assignment import build_problem
+    >>> problem = build_problem(module, msa.Target.preset("tpu_v5e"))
+    >>> from msa.assignment import Options
+    >>> MsaAlgorithm(problem, Options()).finish().heap_bytes
+    1024
+    """
 
     __slots__ = ("_proposals", "_region_uses", "_reserved", "_uncommitted", "state")
 

@@ -25,13 +25,8 @@ def print_function(function: Function) -> str:
     ...   use reads() writes(%a)
     ...   return
     ... }''')
-    >>> print(print_function(function))
-    func @f() {
-    ^entry:
-      %a = alloc : buf<4xf32>
-      use reads() writes(%a)
-      return
-    }
+    >>> print_function(function).splitlines()[2]
+    '  %a = alloc : buf<4xf32>'
     """
     _name_values(function)
     parameters = []

@@ -45,7 +45,7 @@ def load(
     >>> import tempfile, msa
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = f"{folder}/m.hlo"
-    ...     _ = open(path, "w").write("ENTRY e { ROOT p = f32[4] parameter(0) }")
+    ...     _ = Path(path).write_text("ENTRY e { ROOT p = f32[4] parameter(0) }")
     ...     msa.load(path).entry.name
     'e'
     """

@@ -45,7 +45,7 @@ def load_csv(path: str | Path) -> list[Buffer]:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = f"{folder}/b.csv"
-    ...     _ = open(path, "w").write("id,lower,upper,size\\na,0,2,64\\n")
+    ...     _ = Path(path).write_text("id,lower,upper,size\\na,0,2,64\\n")
     ...     load_csv(path)[0].size
     64
     """
@@ -61,7 +61,7 @@ def load_buffers(path: str | Path) -> list[Buffer]:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = f"{folder}/b.csv"
-    ...     _ = open(path, "w").write("id,lower,upper,size\\na,0,2,64\\n")
+    ...     _ = Path(path).write_text("id,lower,upper,size\\na,0,2,64\\n")
     ...     [b.id for b in load_buffers(path)]
     ['a']
     """
@@ -216,6 +216,9 @@ def buffers_from_json(text: str) -> list[Buffer]:
 
     Raises:
         FileFormatError: not JSON, or not such a list.
+
+    >>> [b.size for b in buffers_from_json('[["a", 0, 2, 64]]')]
+    [64]
     """
     data = _json(text)
     if isinstance(data, dict):

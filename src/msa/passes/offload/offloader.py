@@ -38,6 +38,14 @@ class HostOffloading:
         changed: whether anything was done.
         host_compute: names of instructions that run on the host.
         warnings: as text.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> result = offload_to_host(module)
+    >>> result.changed, result.warnings
+    (False, ())
     """
 
     module: Module

@@ -81,6 +81,15 @@ class Rematerialization:
         timeline_before, timeline_after: bytes live at each step of the entry,
             results included.
         warnings: as text.
+
+    >>> import msa
+    >>> module = msa.schedule(msa.parse('''
+    ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
+    ...           ROOT a = f32[256] abs(n) }'''))
+    >>> from msa.passes import rematerialize
+    >>> result = rematerialize(module, "1MiB")
+    >>> result.changed, result.after_bytes <= result.limit_bytes
+    (False, True)
     """
 
     module: Module

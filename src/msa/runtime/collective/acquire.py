@@ -80,6 +80,30 @@ def acquire_collective_memory(
         InvalidArgument: ranks disagree about indices or sizes.
         IndexError: a requested allocation does not exist.
         RendezvousTimeout: a rank never came.
+
+    >>> from msa.runtime.collective import (
+    ...     AcquireParams, BufferAllocations, CliqueKey, CliqueTable,
+    ...     CollectiveMemoryRequests, DeviceWorld, Kind, execute_stages, launch)
+    >>> world, key = DeviceWorld(2, granularity=4096), CliqueKey.local(0, 1)
+    >>> table = CliqueTable(world)
+    >>> buffers = [
+    ...     BufferAllocations([world.allocate(d, 4096, collective=True)]) for d in (0, 1)]
+    >>> def run(body):
+    ...     def rank(device):
+    ...         requests = CollectiveMemoryRequests(buffers[device])
+    ...         requests.request_all(Kind.SYMMETRIC, key, [0])
+    ...         return execute_stages(
+    ...             table, AcquireParams(world, device), requests,
+    ...             lambda stage: body(stage, device), local_devices=2)
+    ...     return [outcome.unwrap() for outcome in launch([0, 1], rank)]
+    >>> def again(stage, device):
+    ...     requests = CollectiveMemoryRequests(buffers[device])
+    ...     requests.request_all(Kind.PEER, key, [0])
+    ...     params = AcquireParams(world, device, run_id=1)
+    ...     memory = acquire_collective_memory(params, stage.cliques, requests)
+    ...     return memory.find_peer(key, 1 - device, 0).size
+    >>> run(again)
+    [4096, 4096]
     """
     acquisition = _Acquisition(
         params,

@@ -39,7 +39,26 @@ class Timeouts:
 
 
 class Clique:
-    """Communicators of all ranks, and the memories tied to their life."""
+    """Communicators of all ranks, and the memories tied to their life.
+
+    >>> from msa.runtime.collective import (
+    ...     AcquireParams, BufferAllocations, CliqueKey, CliqueTable,
+    ...     CollectiveMemoryRequests, DeviceWorld, Kind, execute_stages, launch)
+    >>> world, key = DeviceWorld(2, granularity=4096), CliqueKey.local(0, 1)
+    >>> table = CliqueTable(world)
+    >>> buffers = [
+    ...     BufferAllocations([world.allocate(d, 4096, collective=True)]) for d in (0, 1)]
+    >>> def run(body):
+    ...     def rank(device):
+    ...         requests = CollectiveMemoryRequests(buffers[device])
+    ...         requests.request_all(Kind.SYMMETRIC, key, [0])
+    ...         return execute_stages(
+    ...             table, AcquireParams(world, device), requests,
+    ...             lambda stage: body(stage, device), local_devices=2)
+    ...     return [outcome.unwrap() for outcome in launch([0, 1], rank)]
+    >>> run(lambda stage, device: stage.cliques[key].cancelled)
+    [False, False]
+    """
 
     def __init__(
         self,

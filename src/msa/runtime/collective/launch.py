@@ -91,7 +91,26 @@ def launch(
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What a rank has after acquisition."""
+    """What a rank has after acquisition.
+
+    >>> from msa.runtime.collective import (
+    ...     AcquireParams, BufferAllocations, CliqueKey, CliqueTable,
+    ...     CollectiveMemoryRequests, DeviceWorld, Kind, execute_stages, launch)
+    >>> world, key = DeviceWorld(2, granularity=4096), CliqueKey.local(0, 1)
+    >>> table = CliqueTable(world)
+    >>> buffers = [
+    ...     BufferAllocations([world.allocate(d, 4096, collective=True)]) for d in (0, 1)]
+    >>> def run(body):
+    ...     def rank(device):
+    ...         requests = CollectiveMemoryRequests(buffers[device])
+    ...         requests.request_all(Kind.SYMMETRIC, key, [0])
+    ...         return execute_stages(
+    ...             table, AcquireParams(world, device), requests,
+    ...             lambda stage: body(stage, device), local_devices=2)
+    ...     return [outcome.unwrap() for outcome in launch([0, 1], rank)]
+    >>> run(lambda stage, device: len(stage.cliques))
+    [1, 1]
+    """
 
     cliques: dict[CliqueKey, Clique]
     memory: CollectiveMemory
@@ -115,6 +134,24 @@ def execute_stages(
 
     Raises:
         InternalStatus: the device assignment has no local device.
+
+    >>> from msa.runtime.collective import (
+    ...     AcquireParams, BufferAllocations, CliqueKey, CliqueTable,
+    ...     CollectiveMemoryRequests, DeviceWorld, Kind, execute_stages, launch)
+    >>> world, key = DeviceWorld(2, granularity=4096), CliqueKey.local(0, 1)
+    >>> table = CliqueTable(world)
+    >>> buffers = [
+    ...     BufferAllocations([world.allocate(d, 4096, collective=True)]) for d in (0, 1)]
+    >>> def run(body):
+    ...     def rank(device):
+    ...         requests = CollectiveMemoryRequests(buffers[device])
+    ...         requests.request_all(Kind.SYMMETRIC, key, [0])
+    ...         return execute_stages(
+    ...             table, AcquireParams(world, device), requests,
+    ...             lambda stage: body(stage, device), local_devices=2)
+    ...     return [outcome.unwrap() for outcome in launch([0, 1], rank)]
+    >>> run(lambda stage, device: stage.memory.find_symmetric(key, 0)[0] is not None)
+    [True, True]
     """
     keys = [*requests.requested_cliques(), *extra_cliques]
     cliques = table.acquire(params.device, dict.fromkeys(keys), run_id=params.run_id)

@@ -267,7 +267,19 @@ def _range(address: int, count: int, dtype: str) -> DeviceAddress:
 def multimem_ld_reduce(
     world: DeviceWorld, address: int, count: int, dtype: str, operation: str, by: int
 ) -> Array:
-    """Load-reduce `count` elements over all devices of the mapped object."""
+    """Load-reduce `count` elements over all devices of the mapped object.
+
+    >>> from msa.runtime.collective import DeviceWorld
+    >>> world = DeviceWorld(2, granularity=4096)
+    >>> memory = create_multicast_memory(world, 4096, 2)
+    >>> memory.subscribe(0)
+    >>> memory.subscribe(1)
+    >>> ranges = [
+    ...     memory.map(world.allocate(d, 4096, collective=True), d) for d in (0, 1)]
+    >>> multimem_st(world, ranges[0].opaque, np.full(2, 4, np.int32), "i32", 0)
+    >>> multimem_ld_reduce(world, ranges[0].opaque, 2, "i32", "add", 0).tolist()
+    [8, 8]
+    """
     place = _range(address, count, dtype)
     memory, offset = _object_at(world, place, by, write=False)
     return memory.load_reduce(offset, count, dtype, operation)
@@ -276,7 +288,19 @@ def multimem_ld_reduce(
 def multimem_st(
     world: DeviceWorld, address: int, values: Array, dtype: str, by: int
 ) -> None:
-    """Store elements to all devices of the mapped object."""
+    """Store elements to all devices of the mapped object.
+
+    >>> from msa.runtime.collective import DeviceWorld
+    >>> world = DeviceWorld(2, granularity=4096)
+    >>> memory = create_multicast_memory(world, 4096, 2)
+    >>> memory.subscribe(0)
+    >>> memory.subscribe(1)
+    >>> ranges = [
+    ...     memory.map(world.allocate(d, 4096, collective=True), d) for d in (0, 1)]
+    >>> multimem_st(world, ranges[0].opaque, np.full(2, 3, np.int32), "i32", 0)
+    >>> multimem_ld_reduce(world, ranges[0].opaque, 2, "i32", "add", 0).tolist()
+    [6, 6]
+    """
     place = _range(address, len(values), dtype)
     memory, offset = _object_at(world, place, by, write=True)
     memory.store(offset, values, dtype)
@@ -285,7 +309,20 @@ def multimem_st(
 def multimem_red(
     world: DeviceWorld, address: int, values: Array, dtype: str, operation: str, by: int
 ) -> None:
-    """Reduce elements into the memory of all devices of the mapped object."""
+    """Reduce elements into the memory of all devices of the mapped object.
+
+    >>> from msa.runtime.collective import DeviceWorld
+    >>> world = DeviceWorld(2, granularity=4096)
+    >>> memory = create_multicast_memory(world, 4096, 2)
+    >>> memory.subscribe(0)
+    >>> memory.subscribe(1)
+    >>> ranges = [
+    ...     memory.map(world.allocate(d, 4096, collective=True), d) for d in (0, 1)]
+    >>> multimem_st(world, ranges[0].opaque, np.full(2, 3, np.int32), "i32", 0)
+    >>> multimem_red(world, ranges[0].opaque, np.full(2, 1, np.int32), "i32", "add", 0)
+    >>> multimem_ld_reduce(world, ranges[0].opaque, 2, "i32", "add", 0).tolist()
+    [8, 8]
+    """
     place = _range(address, len(values), dtype)
     memory, offset = _object_at(world, place, by, write=True)
     memory.reduce(offset, values, dtype, operation)

@@ -34,6 +34,9 @@ class Window:
     """What all ranks registered: a base address per rank, of one size.
 
     The window lives until the last rank closes its handle.
+
+    >>> Window((DeviceAddress(4096, 64), DeviceAddress(8192, 64)), (), None).bases[1].size
+    64
     """
 
     __slots__ = ("_lock", "_open", "bases", "multicast", "multimem")
@@ -60,7 +63,26 @@ class Window:
 
 
 class SymmetricMemory:
-    """One rank's handle of a window."""
+    """One rank's handle of a window.
+
+    >>> from msa.runtime.collective import (
+    ...     AcquireParams, BufferAllocations, CliqueKey, CliqueTable,
+    ...     CollectiveMemoryRequests, DeviceWorld, Kind, execute_stages, launch)
+    >>> world, key = DeviceWorld(2, granularity=4096), CliqueKey.local(0, 1)
+    >>> table = CliqueTable(world)
+    >>> buffers = [
+    ...     BufferAllocations([world.allocate(d, 4096, collective=True)]) for d in (0, 1)]
+    >>> def run(body):
+    ...     def rank(device):
+    ...         requests = CollectiveMemoryRequests(buffers[device])
+    ...         requests.request_all(Kind.SYMMETRIC, key, [0])
+    ...         return execute_stages(
+    ...             table, AcquireParams(world, device), requests,
+    ...             lambda stage: body(stage, device), local_devices=2)
+    ...     return [outcome.unwrap() for outcome in launch([0, 1], rank)]
+    >>> run(lambda stage, device: stage.memory.find_symmetric(key, 0)[0].peer_addr(1 - device).size)
+    [4096, 4096]
+    """
 
     __slots__ = ("_clique", "_rank", "window")
 
@@ -139,6 +161,25 @@ def register_window(
     Raises:
         InvalidArgument: sizes, or offsets from the ranks' pool bases, differ.
         RendezvousTimeout: a rank is missing.
+
+    >>> from msa.runtime.collective import (
+    ...     AcquireParams, BufferAllocations, CliqueKey, CliqueTable,
+    ...     CollectiveMemoryRequests, DeviceWorld, Kind, execute_stages, launch)
+    >>> world, key = DeviceWorld(2, granularity=4096), CliqueKey.local(0, 1)
+    >>> table = CliqueTable(world)
+    >>> buffers = [
+    ...     BufferAllocations([world.allocate(d, 4096, collective=True)]) for d in (0, 1)]
+    >>> def run(body):
+    ...     def rank(device):
+    ...         requests = CollectiveMemoryRequests(buffers[device])
+    ...         requests.request_all(Kind.SYMMETRIC, key, [0])
+    ...         return execute_stages(
+    ...             table, AcquireParams(world, device), requests,
+    ...             lambda stage: body(stage, device), local_devices=2)
+    ...     return [outcome.unwrap() for outcome in launch([0, 1], rank)]
+    >>> run(lambda stage, device: register_window(
+    ...     stage.cliques[key], device, buffers[device].address(0)).addr().size)
+    [4096, 4096]
     """
     key = clique.key
     number = clique.next_registration(rank)

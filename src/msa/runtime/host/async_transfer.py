@@ -75,7 +75,12 @@ class _Target:
 
 @dataclass(frozen=True, slots=True)
 class DeviceBuffer:
-    """A buffer taken out of the manager; `defined` tells when it holds its data."""
+    """A buffer taken out of the manager; `defined` tells when it holds its data.
+
+    >>> from msa.hlo import parse_shape
+    >>> DeviceBuffer(None, parse_shape("f32[4]"), TransferEvent(), TransferEvent()).address is None
+    True
+    """
 
     address: DeviceAddress | None
     shape: Shape
@@ -88,6 +93,12 @@ class AsyncTransferManager:
 
     Device memory of a buffer is allocated when its first data arrives. A buffer is
     defined once its last piece was dispatched and all of its pieces have landed.
+
+    >>> from msa.hlo import parse_shape
+    >>> from msa.runtime.collective import DeviceWorld
+    >>> from msa.runtime.host import SimStream, Simulation
+    >>> stream = SimStream(Simulation(), device=0)
+    >>> manager = AsyncTransferManager(DeviceWorld(1), stream, [parse_shape("f32[4]")])
     """
 
     def __init__(

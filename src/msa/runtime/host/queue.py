@@ -37,7 +37,12 @@ class MemoryRange:
 
 @dataclass(eq=False, slots=True)
 class Transfer:
-    """A requested copy, and a future of its completion; times are virtual seconds."""
+    """A requested copy, and a future of its completion; times are virtual seconds.
+
+    >>> source, destination = MemoryRange(0, bytearray(4)), MemoryRange(8, bytearray(4))
+    >>> Transfer("h2d", source, destination, 0, True, 0.0, 1, ("f.py", 3)).cancelled
+    False
+    """
 
     kind: CopyKind
     source: MemoryRange

@@ -77,7 +77,13 @@ def device_bytes(shape: Shape) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ShapedBuffer:
-    """Device memory of every node of a shape: tuples have an index table."""
+    """Device memory of every node of a shape: tuples have an index table.
+
+    >>> from msa.hlo import parse_shape
+    >>> from msa.runtime.collective import DeviceAddress
+    >>> ShapedBuffer(0, parse_shape("f32[4]"), {(): DeviceAddress(4096, 16)}).device
+    0
+    """
 
     device: int
     shape: Shape
