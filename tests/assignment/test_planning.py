@@ -160,6 +160,52 @@ def test_a_computation_that_two_instructions_run_is_made_twice() -> None:
     assert len(callees) == len(calls)
 
 
+KEPT_IN_A_LOOP = """
+HloModule kept, is_scheduled=true
+body {
+  s = (s32[], f32[256]{0}, f32[256]{0}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[256]{0} get-tuple-element(s), index=1
+  acc = f32[256]{0} get-tuple-element(s), index=2
+  wrapped = (f32[256]{0}, s32[]) tuple(x, i)
+  barrier = (f32[256]{0}, s32[]) opt-barrier(wrapped)
+  y = f32[256]{0} get-tuple-element(barrier), index=0
+  a = f32[256]{0} sine(acc)
+  b = f32[256]{0} add(a, y)
+  c = f32[256]{0} multiply(b, y)
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  ROOT t = (s32[], f32[256]{0}, f32[256]{0}) tuple(j, y, c)
+}
+cond {
+  s = (s32[], f32[256]{0}, f32[256]{0}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(3)
+  ROOT lt = pred[] compare(i, n), direction=LT
+}
+ENTRY main {
+  x = f32[256]{0} parameter(0)
+  acc = f32[256]{0} sine(x)
+  zero = s32[] constant(0)
+  i = s32[] copy(zero)
+  t = (s32[], f32[256]{0}, f32[256]{0}) tuple(i, x, acc)
+  w = (s32[], f32[256]{0}, f32[256]{0}) while(t), condition=cond, body=body
+  ROOT r = f32[256]{0} get-tuple-element(w), index=2
+}
+"""
+
+
+@pytest.mark.parametrize("capacity", [1024, 2048, 4096, 1 << 20])
+@pytest.mark.parametrize("strategy", ["greedy", "search"])
+def test_inputs_that_a_loop_passes_on_are_never_written(
+    capacity: int, strategy: str
+) -> None:
+    # An eviction of what the barrier hands on would write the input's own storage.
+    target = V5E.replace(alternate_memory_bytes=capacity)
+    plan = plan_of(KEPT_IN_A_LOOP, target, strategy=strategy)
+    plan.prove()
+
+
 # -- users' problems with the right value (the rows of the case table) ---------------
 
 

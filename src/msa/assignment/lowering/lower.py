@@ -120,6 +120,7 @@ def lower(
     if options.always_spill_to_default_memory:
         sequence = spill_everywhere(sequence)
     needed = needed_allocations(sequence)
+    state.redirect(needed)
     _check_pins(needed, state)
     placed, scoped, post_module = _process(state, needed)
     copies = schedule_copies(state)

@@ -94,17 +94,23 @@ class _Inserter:
             return
         sequence = self.sequences.setdefault(instruction.computation, [])
         stack = [(instruction, iter(_needs(instruction)))]
+        waiting = {instruction}
         while stack:
             top, needs = stack[-1]
             for need in needs:
+                if need in waiting:
+                    raise InternalError(
+                        f"{need.name} and {top.name} wait for each other"
+                    )
                 if need not in inserted:
                     stack.append((need, iter(_needs(need))))
+                    waiting.add(need)
                     break
             else:
                 stack.pop()
-                if top not in inserted:
-                    inserted.add(top)
-                    sequence.append(top)
+                waiting.discard(top)
+                inserted.add(top)
+                sequence.append(top)
 
 
 def _needs(instruction: Instruction) -> tuple[Instruction, ...]:

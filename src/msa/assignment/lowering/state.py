@@ -65,6 +65,7 @@ class LoweringState:
         steps: the clone's instruction per step of the input's flattened schedule.
         places: where each lowered allocation lives.
         transfers: instructions to schedule, in order of allocation.
+        redirected: elements that are to be read from copies; others read the original.
         copy_of: allocation → (start, done) instructions that move its bytes.
     """
 
@@ -75,6 +76,7 @@ class LoweringState:
         "module",
         "options",
         "places",
+        "redirected",
         "steps",
         "transfers",
     )
@@ -88,6 +90,7 @@ class LoweringState:
         self.places: dict[Allocation, Place] = {}
         self.transfers: list[TransferStep] = []
         self.copy_of: dict[Allocation, list[tuple[Instruction, Instruction]]] = {}
+        self.redirected: set[Instruction] = set()
         self._elements: dict[Instruction, dict[int, Instruction]] = {}
         self._tuple_edits: dict[
             tuple[Instruction, int], dict[ShapeIndex, Instruction]
@@ -119,7 +122,7 @@ class LoweringState:
         if known is None:
             known = {}
             for user in of._users:
-                if user.opcode == "get-tuple-element":
+                if user.opcode == "get-tuple-element" and user not in self.redirected:
                     known.setdefault(user.tuple_index, user)
             self._elements[of] = known
         if number not in known:
@@ -131,6 +134,15 @@ class LoweringState:
                 {"index": number},
             )
         return known[number]
+
+    def redirect(self, allocations: Iterable[Allocation]) -> None:
+        """Note the elements that copies serve: their originals are read by others."""
+        for allocation in allocations:
+            if allocation.is_copy_like:
+                for use in allocation.uses:
+                    user = self.steps[use.step]
+                    if user.opcode == "get-tuple-element":
+                        self.redirected.add(user)
 
     # -- writing uses ----------------------------------------------------------
 
