@@ -602,7 +602,7 @@ def test_a_window_is_two_more_operands_of_the_fusion() -> None:
     assert len(f.operands) == 4
     fetch = f.operands[2].operands[0]
     assert fetch.attributes["custom_call_target"] == "WindowPrefetch"
-    assert str(fetch.shape) == "(u8[512]{0:S(1)}, s32[2]{0:S(1)})"
+    assert str(fetch.shape) == "(u8[512]{0:S(1)}, s32[2]{0})"
     assert len(f.fused_computation.parameters) == 4
     assert told == [("f", 1, 2), ("f", 1, 3)]
     assert order(lowered.module)[:3] == ["x", "w", fetch.name]

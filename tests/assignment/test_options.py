@@ -241,3 +241,17 @@ def test_prefetch_override_takes_one_rule() -> None:
             prefetch_eagerness=0.5,
             after_instruction=HloPositionMatcher(),
         )
+
+
+def test_splitting_is_refused() -> None:
+    with pytest.raises(OptionsError, match="determine_split_dimension_fn"):
+        Options(
+            determine_split_dimension_fn=split,
+            init_split_tree_fn=split,
+            shape_size_fn=len,
+        )
+
+
+def test_default_memory_has_no_other_number() -> None:
+    with pytest.raises(OptionsError, match="default_memory_space"):
+        Options(default_memory_space=2)

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from msa.assignment.assignment import Assignment as Assignment
     from msa.assignment.bounds import lower_bound_seconds as lower_bound_seconds
     from msa.assignment.build import build_problem as build_problem
+    from msa.assignment.existing_prefetches import (
+        CustomCallPrefetch as CustomCallPrefetch,
+    )
     from msa.assignment.lowering import lower as lower
     from msa.assignment.options import BufferColoring as BufferColoring
     from msa.assignment.options import CostAnalysisPicker as CostAnalysisPicker
@@ -25,6 +28,9 @@ if TYPE_CHECKING:
     from msa.assignment.plan_decisions import PlanDecision as PlanDecision
     from msa.assignment.plan_estimate import Estimate as Estimate
     from msa.assignment.planning import assign as assign
+    from msa.assignment.post_allocation import (
+        PostAllocationUpdate as PostAllocationUpdate,
+    )
     from msa.assignment.problem import Problem as Problem
     from msa.assignment.saved_plan import SavedPlan as SavedPlan
     from msa.assignment.verification import verify_plan as verify_plan
@@ -34,6 +40,7 @@ _HOMES = {
     "Assignment": "assignment",
     "BufferColoring": "options",
     "CostAnalysisPicker": "options",
+    "CustomCallPrefetch": "existing_prefetches",
     "Estimate": "plan_estimate",
     "InstructionCountPicker": "options",
     "MemoryBoundLoopOptimizerOptions": "options",
@@ -41,6 +48,7 @@ _HOMES = {
     "Options": "options",
     "PlanCopy": "plan_copies",
     "PlanDecision": "plan_decisions",
+    "PostAllocationUpdate": "post_allocation",
     "Problem": "problem",
     "SavedPlan": "saved_plan",
     "SlicedPrefetchOptions": "options",

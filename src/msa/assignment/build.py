@@ -243,7 +243,7 @@ class _Builder:
                 p.step == time[root.id] for m in members for p in values[m].positions
             )
             uses = eligible_uses(key.uses, root, pairs, uses_at)
-            if not uses:
+            if not uses or any(self._is_in_a_call(u.instruction) for u in uses):
                 continue
             fusions = fusions_by_body(module) if fusions is None else fusions
             suitable = not lives_out and is_suitable(
@@ -271,6 +271,16 @@ class _Builder:
                 step = time[use.instruction.id]
                 elements[step] = _elements(use.instruction)
         return candidates, elements
+
+    def _is_in_a_call(self, instruction: Instruction) -> bool:
+        """Whether a call hands the value to the reader, so that a copy cannot."""
+        graph, computation = self.analyses.call_graph, instruction.computation
+        while not computation.is_entry:
+            caller = graph.parent_call(computation)
+            if caller is None or caller.opcode == "call":
+                return True
+            computation = caller.computation
+        return False
 
     def _is_annotated(self, parameter: Instruction) -> bool:
         """Whether the entry's layout puts the whole input into alternate memory."""

@@ -52,7 +52,9 @@ def allocate_cross_program_prefetches(state: State) -> list[CrossProgramPrefetch
     """
     options = state.options
     problem = state.problem
-    candidates = [c for c in problem.cross_program if c.uses]
+    candidates = [
+        c for c in problem.cross_program if c.uses and not state.finalized[c.value]
+    ]
     annotated = [c for c in candidates if c.annotated]
     limit = options.max_cross_program_prefetches
     if annotated and not options.enable_cross_program_prefetch:

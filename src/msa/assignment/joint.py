@@ -40,7 +40,7 @@ from msa.assignment.outcomes import (
     Served,
 )
 from msa.assignment.request import AllocationRequest
-from msa.assignment.required import RequiredBy
+from msa.assignment.required import ContradictionError, RequiredBy
 from msa.assignment.segments.chunks import live_allocation
 from msa.assignment.segments.segment import (
     aliased_requirement,
@@ -131,6 +131,40 @@ class JointAllocation:
 
     def run(self) -> int:
         """Allocate all; the or of all failures."""
+        try:
+            self._require_bans()
+            return self._allocate_all()
+        except ContradictionError:
+            self.state.decisions += self._decisions
+            return REQUIRES_UNCOMMIT
+
+    def _require_bans(self) -> None:
+        """Places that the options keep out of alternate memory, before all else.
+
+        What aliases them is then decided in their favour.
+        """
+        for item in self._values:
+            if item.value.pinned:
+                continue
+            for use in item.uses:
+                if use.number in item.value.banned_uses:
+                    called = use.use.step in self.state.problem.called
+                    end = use.corrected if called else use.extended
+                    self._require_default(item, use, end)
+            self._require_position(item)
+
+    def _require_position(self, target: AllocationValue) -> None:
+        banned = target.value.banned_positions
+        if not banned or target.value.pinned:
+            return
+        if target.value.positions.index(target.position) in banned:
+            self.state.required.require_default(
+                target.value.id,
+                target.position.step,
+                RequiredBy.POSITION_NOT_ALLOWED,
+            )
+
+    def _allocate_all(self) -> int:
         result = SUCCESS
         conversions = self.state.conversions
         for number, item in enumerate(self._values):
@@ -219,15 +253,6 @@ class JointAllocation:
         """Note when the value is defined, and the address that its region prefers."""
         self._definition_time[target] = target.position.step
         self._preferred[target] = self._preferred_in_region.get(target.region)
-        banned = target.value.banned_positions
-        if banned and not target.value.pinned:
-            number = target.value.positions.index(target.position)
-            if number in banned:
-                self.state.required.require_default(
-                    target.value.id,
-                    target.position.step,
-                    RequiredBy.POSITION_NOT_ALLOWED,
-                )
 
     def _is_skipped(self, use: SegmentUse) -> bool:
         """A bitcast reads nothing, unless it is its region's result."""

@@ -15,7 +15,7 @@ from msa.assignment.bounds import lower_bound_seconds
 from msa.assignment.build import build_problem
 from msa.assignment.kept_analyses import KeptAnalyses, analyses_of
 from msa.assignment.lowering.lower import Lowered, lower
-from msa.assignment.lowering.simplify import dead_instructions
+from msa.assignment.lowering.simplify import is_removable
 from msa.assignment.options import Options
 from msa.assignment.plan_estimate import Estimate
 from msa.assignment.problem import Problem
@@ -23,6 +23,7 @@ from msa.assignment.refine import first_half, may_refine, refine
 from msa.assignment.required_set import check_required, explain_capacity
 from msa.collection import collection_paused
 from msa.errors import CapacityError, OptionsError, TargetError
+from msa.hlo.dead_code import dead_instructions
 from msa.hlo.module import Module
 from msa.target import Target
 
@@ -222,6 +223,6 @@ def _dead_steps(problem: Problem) -> frozenset[int]:
     return frozenset(
         step_of[x]
         for computation in dict.fromkeys(x.computation for x in problem.keys)
-        for x in dead_instructions(computation)
+        for x in dead_instructions(computation, is_removable)
         if x in step_of
     )

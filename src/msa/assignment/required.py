@@ -49,6 +49,10 @@ def _number(required: Required) -> int:
     return -1 if required.offset is None else required.offset.offset
 
 
+class ContradictionError(InternalError):
+    """Two requirements that cannot both be met; the attempt is taken back."""
+
+
 class RequiredAssignments:
     """At most one requirement per value and step."""
 
@@ -79,7 +83,7 @@ class RequiredAssignments:
         """Add a requirement; one that is there already has to agree.
 
         Raises:
-            InternalError: it contradicts one that is there.
+            ContradictionError: it contradicts one that is there.
         """
         place = value * self._stride + step
         if not pending:
@@ -87,7 +91,7 @@ class RequiredAssignments:
         known = self._by_place.get(place)
         if known is not None:
             if not known.agrees(required):
-                raise InternalError(
+                raise ContradictionError(
                     f"value {value} is required at step {step} in "
                     f"{known.space.value} ({known.by.value}) and in "
                     f"{required.space.value} ({required.by.value})"

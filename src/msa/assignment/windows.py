@@ -12,8 +12,8 @@ Reference: `ProcessWindowPrefetch…` in
 from __future__ import annotations
 
 from msa.assignment.allocation import (
+    Allocation,
     MemorySpace,
-    PinnedAllocation,
     Position,
     Use,
     WindowPrefetchedAllocation,
@@ -38,11 +38,17 @@ def allocate_windows(state: State) -> int:
         return 0
     assert options.op_span_size_fn is not None  # options are checked for this
     served = {use for a in state.allocations if a.is_alternate for use in a.uses}
+    sources = {
+        use: a for a in state.allocations if not a.is_alternate for use in a.uses
+    }
     made = 0
     for use in state.default_uses:
         if made >= options.window_prefetch_max_operands:
             break
         if use in served or not _is_eligible(state, use.step):
+            continue
+        source = sources.get(use)
+        if source is None:
             continue
         step = use.step
         placed = (
@@ -52,7 +58,7 @@ def allocate_windows(state: State) -> int:
         span = int(options.op_span_size_fn(_key(state, step), placed, use.operand))
         if span >= options.window_prefetch_min_span_size:
             made += 1
-            _window(state, use, span)
+            _window(state, use, span, source)
     return made
 
 
@@ -87,22 +93,17 @@ def _source_step(state: State, use: Use) -> int:
     return step
 
 
-def _window(state: State, use: Use, size: int) -> None:
-    """Find room for the window, and time for its copy if the mode wants one."""
+def _window(state: State, use: Use, size: int, source: Allocation) -> None:
+    """Find room for the window, and time for its copy if the mode wants one.
+
+    `source` is what serves the use; the window is a part of it.
+    """
     problem = state.problem
     operand = problem.operands[use.step][use.operand]
     value = problem.values[problem.value_at[Position(operand, use.index)]]
     source_step = _source_step(state, use)
     holder = AllocationValue(
         value, value.position, problem.region_of[source_step], size
-    )
-    source = PinnedAllocation(
-        value=value.id,
-        position=Position(operand, use.index),
-        space=MemorySpace.DEFAULT,
-        chunk=None,
-        start=source_step,
-        end=use.step,
     )
     holder.sequence.append(source)
     read = SegmentUse(use, value.uses.index(use), state.times, float(size))
@@ -128,7 +129,7 @@ def _window(state: State, use: Use, size: int) -> None:
     state.transaction.commit()
 
 
-def _expose(state: State, request: AllocationRequest, source: PinnedAllocation) -> bool:
+def _expose(state: State, request: AllocationRequest, source: Allocation) -> bool:
     """Room for the window while its fusion runs; nothing is copied ahead."""
     step = request.end
     offset = state.space.find(step, step, request.size)

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from msa.analysis.manager import AnalysisManager
 from msa.hlo.computation import Computation
+from msa.hlo.dead_code import dead_instructions
 from msa.hlo.instruction import Instruction
 from msa.hlo.module import Module
 from msa.hlo.opcode import has_side_effect
@@ -30,29 +31,12 @@ class EliminateDeadCode:
         del analyses
         changed = False
         for computation in module.computations:
-            doomed = _dead(computation)
+            doomed = set(dead_instructions(computation, _removable))
             if doomed:
                 changed = True
                 computation.remove(doomed)
                 _forget(module, computation, doomed)
         return _drop_uncalled(module) or changed
-
-
-def _dead(computation: Computation) -> set[Instruction]:
-    """Instructions that only dead instructions read."""
-    doomed: set[Instruction] = set()
-    readers = {x: x.user_count for x in computation.instructions}
-    work = [x for x in computation.instructions if not readers[x]]
-    while work:
-        instruction = work.pop()
-        if instruction is computation.root or not _removable(instruction):
-            continue
-        doomed.add(instruction)
-        for operand in dict.fromkeys(instruction.operands):
-            readers[operand] -= 1
-            if not readers[operand]:
-                work.append(operand)
-    return doomed
 
 
 def _removable(instruction: Instruction) -> bool:

@@ -118,7 +118,7 @@ def lower(
     )
     sequence = list(allocations)
     if options.always_spill_to_default_memory:
-        sequence = spill_everywhere(sequence)
+        sequence = spill_everywhere(sequence, state.steps)
     needed = needed_allocations(sequence)
     state.redirect(needed)
     _check_pins(needed, state)

@@ -36,7 +36,8 @@ def set_schedule(
             if done not in removed:  # a join of slices that nothing reads
                 inserter.insert(done)
         for start in copies.after.get(step, ()):
-            inserter.insert(start)
+            if start not in removed:  # a window that nothing reads
+                inserter.insert(start)
     module = state.module
     schedule = module.schedule
     assert schedule is not None

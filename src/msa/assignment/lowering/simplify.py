@@ -11,6 +11,7 @@ from typing import Final
 
 from msa.assignment.lowering.state import LoweringState
 from msa.hlo.computation import Computation
+from msa.hlo.dead_code import dead_instructions
 from msa.hlo.instruction import Instruction
 from msa.hlo.module import Module
 
@@ -65,7 +66,7 @@ def simplify(state: LoweringState) -> set[Instruction]:
     removed: set[Instruction] = set()
     for computation in list(schedule):
         _forward_tuples(computation)
-        dead = dead_instructions(computation)
+        dead = dead_instructions(computation, is_removable)
         for instruction in dead:  # readers before what they read
             instruction.detach()
         if dead:
@@ -108,27 +109,9 @@ def _whole_original(instruction: Instruction) -> Instruction | None:
     return source
 
 
-def dead_instructions(computation: Computation) -> list[Instruction]:
-    """Instructions without effect that no live instruction reads, readers first."""
-    root = computation.root
-    waiting = {x: len(x._users) for x in computation.instructions}
-    work = [x for x in reversed(computation.instructions) if _removable(x, root)]
-    work = [x for x in work if not waiting[x]]
-    dead: dict[Instruction, None] = {}
-    while work:
-        instruction = work.pop()
-        if instruction in dead:
-            continue
-        dead[instruction] = None
-        for operand in dict.fromkeys(instruction.operands):
-            waiting[operand] -= 1
-            if not waiting[operand] and _removable(operand, root):
-                work.append(operand)
-    return list(dead)
-
-
-def _removable(instruction: Instruction, root: Instruction) -> bool:
-    if instruction is root or instruction.opcode in _KEPT or _ordered(instruction):
+def is_removable(instruction: Instruction) -> bool:
+    """Whether lowering removes the instruction if nothing reads it."""
+    if instruction.opcode in _KEPT or _ordered(instruction):
         return False
     if instruction.attributes.get("custom_call_has_side_effect"):
         return False

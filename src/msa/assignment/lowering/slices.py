@@ -123,7 +123,7 @@ def lower_window(state: LoweringState, allocation: WindowPrefetchedAllocation) -
     fetch = create(
         producer.computation,
         "custom-call",
-        Shape.tuple_of(window, Shape.array("s32", (2,)).with_memory_space(space)),
+        Shape.tuple_of(window, Shape.array("s32", (2,))),
         (producer,),
         {"custom_call_target": WINDOW_TARGET},
     )

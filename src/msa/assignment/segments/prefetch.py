@@ -246,6 +246,7 @@ def _gain(state: State, request: AllocationRequest) -> float | None:
         or costs is None
         or request.end_in_alternate
         or request.require_copy
+        or request.window
         or request.preferred_prefetch is not None
     ):
         return None

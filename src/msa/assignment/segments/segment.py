@@ -11,7 +11,7 @@ from msa.assignment.allocation import (
 from msa.assignment.allocation_values import AllocationValue, SegmentUse
 from msa.assignment.outcomes import REQUIRES_UNCOMMIT, SUCCESS
 from msa.assignment.request import AllocationRequest
-from msa.assignment.required import Required
+from msa.assignment.required import ContradictionError, Required
 from msa.assignment.segments.chunks import live_allocation
 from msa.assignment.segments.evict import evict
 from msa.assignment.segments.no_copy import allocate_without_copy
@@ -28,7 +28,7 @@ def aliased_requirement(state: State, use: SegmentUse) -> Required | None:
     """What is required of the places that alias what the use reads.
 
     Raises:
-        InternalError: two of them require different places.
+        ContradictionError: two of them require different places.
     """
     found: Required | None = None
     for position in use.aliases:
@@ -41,7 +41,7 @@ def aliased_requirement(state: State, use: SegmentUse) -> Required | None:
         if found is None:
             found = required
         elif not found.agrees(required):
-            raise InternalError(f"aliases of {use.use} are required in two places")
+            raise ContradictionError(f"aliases of {use.use} are required in two places")
     return found
 
 
@@ -102,7 +102,7 @@ def _required_at_end(state: State, request: AllocationRequest) -> Required | Non
     own = state.required.at(request.target.value.id, request.end)
     aliased = aliased_requirement(state, request.use)
     if own is not None and aliased is not None and not own.agrees(aliased):
-        raise InternalError(
+        raise ContradictionError(
             f"{request.use.use} is required in {own.space.value}, "
             f"its aliases in {aliased.space.value}"
         )

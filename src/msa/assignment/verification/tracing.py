@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Final
 
 from msa.hlo.computation import Computation
@@ -28,10 +29,11 @@ class Tracer:
     alike; a slice is the same slice whether it is asynchronous or not.
     """
 
-    __slots__ = ("_invariant", "_loops")
+    __slots__ = ("_invariant", "_loops", "_moves")
 
     def __init__(self, module: Module) -> None:
         self._loops: dict[Computation, Instruction] = {}
+        self._moves: dict[Instruction, Origin] = {}
         loops = [
             x
             for computation in module.computation_post_order()
@@ -70,20 +72,41 @@ class Tracer:
     def origin(self, instruction: Instruction, index: ShapeIndex) -> Origin:
         """Where the value at a node was made."""
         place, at = self._walk(instruction, index)
-        sliced = _moved_operation(place)
-        if sliced is not None and not at:
-            return self._of_move(*sliced)
-        return place.computation.name, place.name, str(list(at))
+        if at or _moved_operation(place) is None:
+            return place.computation.name, place.name, str(list(at))
+        return self._of_move(place)
 
-    def _of_move(
-        self, operation: Instruction, operands: tuple[Instruction, ...]
-    ) -> Origin:
-        parts: list[str] = [operation.opcode, str(dict(operation.attributes))]
-        parts += [c.name for c in operation.called_computations]
-        for operand in operands:
-            place, at = self._walk(operand, ())
-            parts += [place.computation.name, place.name, str(list(at))]
-        return tuple(parts)
+    def _of_move(self, move: Instruction) -> Origin:
+        """What is moved and how; moves of moves are told by a digest of theirs."""
+        known = self._moves
+        stack = [move]
+        while stack:
+            top = stack[-1]
+            found = _moved_operation(top)
+            if top in known or found is None:
+                stack.pop()
+                continue
+            operation, operands = found
+            sources = [self._walk(operand, ()) for operand in operands]
+            inner = [
+                place
+                for place, at in sources
+                if not at and place not in known and _moved_operation(place) is not None
+            ]
+            if inner:
+                stack += inner
+                continue
+            parts: list[str] = [operation.opcode, str(dict(operation.attributes))]
+            parts += [c.name for c in operation.called_computations]
+            for place, at in sources:
+                if not at and place in known:
+                    text = repr(known[place]).encode()
+                    parts.append(hashlib.blake2b(text, digest_size=16).hexdigest())
+                else:
+                    parts += [place.computation.name, place.name, str(list(at))]
+            known[top] = tuple(parts)
+            stack.pop()
+        return known[move]
 
     def _walk(
         self, instruction: Instruction, index: ShapeIndex

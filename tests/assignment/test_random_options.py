@@ -1,0 +1,45 @@
+"""Random programs under random options: plans are right, and proved by execution."""
+
+from __future__ import annotations
+
+import pytest
+
+import msa
+import msa.testing
+from assignment.random_options import random_options
+
+
+def check(seed: int, size: int) -> None:
+    """Plan and prove the program of a seed; it may honestly not fit."""
+    vector = (64, 256, 1024)[seed % 3]
+    program = msa.testing.random_module(seed, size=size, vector=vector)
+    options = random_options(seed, program)
+    target = msa.Target.preset("tpu_v5e").replace(
+        alternate_memory_bytes=max(vector * 4 * (1, 2, 4, 8, 32)[seed % 5], 1024),
+        alignment_bytes=(8, 64, 256)[seed // 3 % 3],
+    )
+    try:
+        plan = msa.assign(program, target, options)
+    except msa.CapacityError:
+        return
+    plan.verify()
+    plan.prove(seed=seed)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_programs_under_random_options(seed) -> None:
+    check(seed, 30)
+
+
+# What broke plans before: restrictions inside loops, reads of slices of slices, windows
+# that nothing reads, calls that hand inputs on, values spilled twice in a step.
+@pytest.mark.parametrize("seed", [107, 211, 298, 307, 324, 401, 1149, 1429, 1518])
+def test_programs_that_were_hard(seed) -> None:
+    check(seed, 60)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(40))
+def test_many_random_programs_under_random_options(block) -> None:
+    for seed in range(10_000 + 50 * block, 10_050 + 50 * block):
+        check(seed, (20, 40, 80)[seed % 3])
