@@ -9,11 +9,10 @@ from msa.analysis.simulation.engine import (
     DONE,
     RUN,
     START,
-    TO_ALTERNATE,
-    TO_DEFAULT,
     Event,
     run,
 )
+from msa.analysis.simulation.machine import TO_ALTERNATE, TO_DEFAULT
 
 MACHINE = msa.Target(
     name="slow",
