@@ -12,7 +12,7 @@ from typing import Protocol
 from msa.errors import InternalError
 from msa.heap.allocation_block import AllocationBlock, rings
 from msa.heap.best_fit import GlobalDecreasingSizeBestFitHeap
-from msa.heap.chunk import Chunk
+from msa.heap.chunk import Chunk, align_up
 from msa.heap.free_space import Gap, best_fit, free_gaps
 from msa.heap.slice_permutations import (
     AllocatedSlice,
@@ -160,7 +160,11 @@ class _Placement:
             return True
 
         predicate = allowed if finders else None
-        chunks = self._finder(leader, ring, room, predicate).find()
+        finder = self._finder(leader, ring, room, predicate)
+        # Above everything there is room, though the search may stop below.
+        chunks = finder.find() or finder.find_for_offset(
+            align_up(self.height, self._alignment)
+        )
         if not chunks:
             raise InternalError("no room in an unlimited heap")
         offset = min(chunk.offset for chunk in chunks)
