@@ -9,6 +9,7 @@ import dataclasses
 import enum
 import importlib
 import inspect
+import re
 import sys
 import textwrap
 from pathlib import Path
@@ -144,7 +145,7 @@ def _fields(paragraph: str) -> str:
 
 def _signature(value: Any) -> str:
     try:
-        text = str(inspect.signature(value))
+        text = re.sub(r" at 0x[0-9a-f]+", "", str(inspect.signature(value)))
     except (TypeError, ValueError):
         return ""
     return _short_text(text)
