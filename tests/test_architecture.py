@@ -26,6 +26,7 @@ FLOORS = {
     "dealloc": 3,
     "runtime": 4,
     "testing": 4,
+    "pipeline": 5,
     "report": 5,
     "integrations": 6,
     "cli": 6,

@@ -90,6 +90,7 @@ _SUBPACKAGES = frozenset(
         "hlo",
         "integrations",
         "passes",
+        "pipeline",
         "report",
         "runtime",
         "target",

@@ -33,8 +33,17 @@ class PropagateMemorySpaces:
         return _Propagation(module, analyses.call_graph).run()
 
 
-def propagate_memory_spaces(module: Module) -> Module:
+def propagate_memory_spaces(module: Module, computation: str = "") -> Module:
     """A copy of the module whose fusion bodies carry consistent memory spaces.
+
+    Args:
+        module: not changed.
+        computation: name of one computation; the spaces of its own parameters and
+            results are spread through it and the fusions inside, whatever its
+            callers say. Empty for the whole module.
+
+    Raises:
+        HloError: there is no such computation.
 
     >>> import msa
     >>> module = msa.parse('''
@@ -50,14 +59,20 @@ def propagate_memory_spaces(module: Module) -> Module:
     'f32[8]{0:S(1)}'
     """
     result = module.clone()
-    _Propagation(result, CallGraph.run(result)).run()
+    propagation = _Propagation(result, CallGraph.run(result))
+    if computation:
+        propagation.run_on(result.computation(computation))
+    else:
+        propagation.run()
     return result
 
 
-def check_memory_spaces(module: Module) -> list[str]:
+def check_memory_spaces(module: Module, *, inside_fusions: bool = False) -> list[str]:
     """Values whose positions are in different memory spaces, as text.
 
-    Bitcasts may change the space; everything else that forwards a value may not.
+    Bitcasts may change the space; everything else that forwards a value may not. With
+    `inside_fusions`, parameters and results of fusion bodies must agree with what
+    their fusion reads and returns.
 
     >>> import msa
     >>> module = msa.schedule(msa.parse('''
@@ -77,7 +92,29 @@ def check_memory_spaces(module: Module) -> list[str]:
         if len(spaces) > 1:
             places = ", ".join(f"{p} in {s}" for s, p in sorted(spaces.items()))
             problems.append(f"{value} is in several memory spaces: {places}")
+    if inside_fusions:
+        problems += _boundary_problems(module)
     return problems
+
+
+def _boundary_problems(module: Module) -> Iterator[str]:
+    """Fusions whose bodies say other spaces than their operands and result."""
+    for computation in module.computations:
+        for x in computation.instructions:
+            if x.opcode != "fusion":
+                continue
+            body = x.fused_computation
+            pairs = [(x, body.root), *zip(x.operands, body.parameters, strict=True)]
+            for outside, inner in pairs:
+                for index, leaf in outside.shape.leaves():
+                    if not leaf.is_array:
+                        continue
+                    other = inner.shape.subshape(index).memory_space
+                    if other != leaf.memory_space:
+                        yield (
+                            f"{outside.name} is in memory space {leaf.memory_space} "
+                            f"at {x.name}, and {inner.name} inside is in {other}"
+                        )
 
 
 def _dataflow(module: Module, graph: CallGraph) -> DataflowAnalysis:
@@ -104,6 +141,14 @@ class _Propagation:
             for fusion in computation.instructions:
                 if fusion.opcode == "fusion":
                     self._fusion(fusion)
+        return self.changed
+
+    def run_on(self, computation: Computation) -> bool:
+        """Spread what one computation's parameters and results say."""
+        for x in (*computation.parameters, computation.root):
+            for index, leaf in x.shape.leaves():
+                if leaf.is_array:
+                    self._propagate(index, x, leaf)
         return self.changed
 
     def _fusion(self, fusion: Instruction) -> None:

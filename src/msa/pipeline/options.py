@@ -1,0 +1,36 @@
+"""Settings of a run of the whole flow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from msa.assignment import Options
+from msa.passes.binding import BindingOptions
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineOptions:
+    """What the stages do.
+
+    Attributes:
+        assignment: of the placement in fast memory.
+        binding: of values to memories.
+        memory_limit_bytes: of default memory: rematerialize to fit; text such as
+            `"16GiB"` is read. None for no limit.
+        rematerialization: more settings for that stage (see
+            `msa.passes.RematerializationOptions`).
+        automatic_host_compute: see `msa.passes.offload_to_host`.
+        prove: execute the module as it came and as it leaves, and compare.
+        fail_fast: raise at the first violation instead of listing all.
+        seed: of the inputs of the proof.
+    """
+
+    assignment: Options = field(default_factory=Options)
+    binding: BindingOptions = field(default_factory=BindingOptions)
+    memory_limit_bytes: int | str | None = None
+    rematerialization: dict[str, Any] = field(default_factory=dict)
+    automatic_host_compute: bool = True
+    prove: bool = True
+    fail_fast: bool = False
+    seed: int = 0
