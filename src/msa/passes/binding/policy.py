@@ -65,6 +65,11 @@ class Binding:
         platform: whose memories they are.
         rows: one per value, in order of definition.
         violations: what the platform does not allow.
+
+    >>> import msa
+    >>> module = msa.parse("ENTRY e { ROOT x = f32[8]{0:S(1)} parameter(0) }")
+    >>> print(bind_memory_spaces(module).explain("x").splitlines()[0])
+    x{}: vmem (layout: x asks for memory space 1)
     """
 
     platform: Platform
