@@ -71,6 +71,7 @@ class LoweringState:
 
     __slots__ = (
         "_elements",
+        "_kept",
         "_tuple_edits",
         "copy_of",
         "module",
@@ -91,6 +92,7 @@ class LoweringState:
         self.transfers: list[TransferStep] = []
         self.copy_of: dict[Allocation, list[tuple[Instruction, Instruction]]] = {}
         self.redirected: set[Instruction] = set()
+        self._kept: list[tuple[Use, Instruction]] = []
         self._elements: dict[Instruction, dict[int, Instruction]] = {}
         self._tuple_edits: dict[
             tuple[Instruction, int], dict[ShapeIndex, Instruction]
@@ -157,6 +159,8 @@ class LoweringState:
                 user.replace_operand(
                     use.operand, self.as_shape(producer, operand.shape)
                 )
+            elif operand is not producer:
+                self._kept.append((use, producer))
 
     def as_shape(self, producer: Instruction, shape: Shape) -> Instruction:
         """The producer, through a bitcast when the reader wants another shape."""
@@ -181,9 +185,25 @@ class LoweringState:
         """Rebuild the edited tuples, each once however many elements change."""
         from msa.assignment.lowering.tuples import rebuild_operand
 
+        self._check_kept()
         for (user, operand), edits in self._tuple_edits.items():
             rebuild_operand(self, user, operand, edits)
         self._tuple_edits.clear()
+
+    def _check_kept(self) -> None:
+        """Uses that read the right value by a view still must.
+
+        A view on the way may have been given another operand meanwhile. From the
+        first step to the last: what is put right may be such a view itself.
+        """
+        for use, producer in sorted(self._kept, key=lambda item: item[0].step):
+            user = self.steps[use.step]
+            operand = user.operands[use.operand]
+            if trace(operand, ()) != trace(producer, ()):
+                user.replace_operand(
+                    use.operand, self.as_shape(producer, operand.shape)
+                )
+        self._kept.clear()
 
     # -- making copies ---------------------------------------------------------
 

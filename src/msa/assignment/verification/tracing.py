@@ -133,6 +133,11 @@ class Tracer:
             return (start.operands[0], index) if start.operands else None
         if opcode == "copy-start" and index[:1] == (1,):
             return x.operands[0], index[1:]
+        if opcode == "async-start" and index[:1] == (0,) and index[1:]:
+            # What it reads may be read through it too.
+            slots = len(x.shape.children[0].children)
+            if slots == len(x.operands):
+                return x.operands[index[1]], index[2:]
         if opcode == "while" and index and (x, index[0]) in self._invariant:
             return x.operands[0], index
         if opcode == "parameter" and index:
