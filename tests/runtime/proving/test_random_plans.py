@@ -17,8 +17,16 @@ def test_random_plans_hold(seed: int) -> None:
 
 @pytest.mark.parametrize(
     ("seed", "size"),
-    [(839, 48), (3449, 48), (7434, 48), (8518, 48), (11964, 48)]
-    + [(337, 20), (407, 20), (466, 20)],
+    [
+        (839, 48),
+        (3449, 48),
+        (7434, 48),
+        (8518, 48),
+        (11964, 48),
+        (337, 20),
+        (407, 20),
+        (466, 20),
+    ],
 )
 def test_plans_that_were_wrong_once(seed: int, size: int) -> None:
     """Found by the soak: inputs written back inside loops, results left in fast
