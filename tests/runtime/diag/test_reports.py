@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import msa
 from msa.analysis import BufferAssignment
 from msa.analysis.buffer_assignment import EventKind, allocation_load
+from msa.passes.binding import Platform
 from msa.runtime.diag import (
     assignment_shortfall,
     audit,
@@ -117,7 +118,9 @@ def test_groups_by_color_DX2() -> None:
     assert (first.color, first.total, second.color, second.total) == (0, 5120, 1, 2048)
     assert [(e.size, e.share) for e in first.entries] == [(4096, 0.8), (1024, 1.0)]
     assert [(e.size, e.share) for e in second.entries] == [(2048, 1.0)]
-    assert (first.name, second.name) == ("default", "alternate")
+    assert (first.name, second.name) == ("hbm", "vmem")
+    gpu = usage_report([PlacedAllocation(0, 8, 1)], platform=Platform.preset("gpu"))
+    assert gpu.spaces[0].name == "collective"
 
 
 def test_ties_go_by_index_DX2() -> None:

@@ -6,19 +6,13 @@ Source: `xla/service/buffer_assignment.cc` (MemoryUsageReport).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from msa.analysis.buffer_assignment import BufferAssignment
+from msa.passes.binding import Platform
 from msa.runtime.diag.sizes import human_bytes, percent
-
-SPACE_NAMES: Mapping[str, Mapping[int, str]] = {
-    "gpu": {0: "default", 1: "collective", 2: "temporary", 5: "host"},
-    "tpu": {0: "default", 1: "alternate", 5: "host"},
-    "cpu": {0: "default"},
-}
-"""Names of memory spaces, by platform."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +147,7 @@ def usage_report(
     percentile: float = 0.05,
     more_than_k: int = 50,
     print_layout: bool = False,
-    space_names: Mapping[int, str] | None = None,
+    platform: Platform | None = None,
 ) -> UsageReport:
     """Allocations by memory space, largest first, with the values in each.
 
@@ -165,17 +159,17 @@ def usage_report(
         percentile: share in [0, 1].
         more_than_k: rows that are shown in any case.
         print_layout: write layouts in shapes (of assignments).
-        space_names: names of memory spaces; those of TPUs by default.
+        platform: names the memory spaces; a TPU by default.
 
     O(n log n).
 
     >>> report = usage_report([PlacedAllocation(0, 4096, 0), PlacedAllocation(1, 1024, 0)])
     >>> print(report.to_text())
-    Space 0 (default): 5.0KiB
+    Space 0 (hbm): 5.0KiB
       allocation 0: 4.0KiB, cumulative 4.0KiB (80.0%)
       allocation 1: 1.0KiB, cumulative 5.0KiB (100.0%)
     """
-    names = SPACE_NAMES["tpu"] if space_names is None else space_names
+    known = platform or Platform.preset("tpu")
     if isinstance(subject, BufferAssignment):
         subject = placed_allocations(subject, print_layout=print_layout)
     colors: dict[int, list[PlacedAllocation]] = {}
@@ -183,7 +177,7 @@ def usage_report(
         colors.setdefault(allocation.color, []).append(allocation)
     cut = _Cut(percentile, more_than_k)
     spaces = tuple(
-        _space(color, names.get(color, f"space {color}"), colors[color], cut)
+        _space(color, known.space_name(color), colors[color], cut)
         for color in sorted(colors)
     )
     return UsageReport(spaces, percentile, more_than_k)
