@@ -119,10 +119,13 @@ class _Finder:
         self._in_place = in_place
         self._at: dict[Position, list[Allocation]] = {}
         self._needed: set[Position] = set()
+        self._served: dict[tuple[int, Use], Position] = {}
         for allocation in allocations:
             if allocation.value < 0:
                 continue
             self._at.setdefault(allocation.position, []).append(allocation)
+            for use in allocation.uses:
+                self._served[allocation.value, use] = allocation.position
             source = allocation.depends_on
             if source is not None and (
                 source.position != allocation.position
@@ -144,6 +147,8 @@ class _Finder:
             ]
             if not before:
                 return []
+            if self._served.get((value.id, use), before[-1]) != before[-1]:
+                return []  # several places hold it: the plan reads another one
             uses[before[-1]].append((number, use))
         alone = len(homes) == 1
         found = []
