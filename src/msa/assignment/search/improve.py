@@ -16,14 +16,22 @@ from msa.assignment.allocation import Allocation, Position
 from msa.assignment.problem import Problem
 from msa.assignment.search.draft import Change, Draft
 from msa.assignment.search.free import FreePlace
+from msa.assignment.search.layout import Layout
 from msa.assignment.search.proposals import Proposer
 from msa.assignment.search.sketches import Sketch, allocations_of
 
 _LESS: Final = 1.0 - 1e-9
-_TRIAL_WORK: Final = 30
-"""Cost of one trial besides the boundaries passed, in boundaries."""
-_SCAN_WORK: Final = 0.05
-"""Cost of looking at one chunk when room is sought, in boundaries."""
+_ROUND: Final = 1.0 - 1e-3
+"""What is left of the time after a round that is worth another."""
+_SKETCH_WORK: Final = 8
+_TRIAL_WORK: Final = 60
+"""Costs of a sketch, and of its trial besides the boundaries passed, in boundaries."""
+_FIND_WORK: Final = 20
+_MAKE_WORK: Final = 100
+"""Costs of looking for room, and of making some, besides that per chunk."""
+_SCAN_WORK: Final = 0.03
+_PRICE_WORK: Final = 1.0
+"""Costs per chunk of looking for room, and of making some."""
 _EVICTED: Final = 6
 """Values that one move may push out of its room."""
 _WISHES: Final = 2
@@ -59,7 +67,7 @@ class Improver:
     def run(self) -> None:
         """Go over the values until nothing gets better or the budget is used up."""
         before = math.inf
-        while self.left > 0 and self.seconds < before * (1.0 - 1e-4):
+        while self.left > 0 and self.seconds < before * _ROUND:
             before = self.seconds
             for place in self._order():
                 if self.left <= 0:
@@ -156,15 +164,20 @@ class Improver:
         draft, timeline = self._draft, self._draft.timeline
         gone = draft.lift(place.position)
         bare = timeline.bookmark()
+        rooms = _Rooms(draft.layout, place)
         best, best_made = now * _LESS, None
         for sketch in self._proposer.sketches(place, around):
             if self.left <= 0:
                 break
-            made = allocations_of(place, sketch)
-            self.left -= _TRIAL_WORK + _SCAN_WORK * len(draft.layout)
-            came = draft.put(made, place.size)
+            self.left -= _SKETCH_WORK
+            came = None
+            if rooms.may_hold(sketch):
+                made = allocations_of(place, sketch)
+                self.left -= _TRIAL_WORK
+                came = draft.put(made, place.size)
             if came is None:
-                if wishes is not None:
+                if wishes is not None and rooms.is_new(sketch):
+                    made = allocations_of(place, sketch)
                     wishes.append((self._gain(place, made), sketch))
                 continue
             seconds = timeline.run()
@@ -173,6 +186,7 @@ class Improver:
             timeline.back_to(bare)
             if seconds < best:
                 best, best_made = seconds, made
+        self.left -= (_FIND_WORK + _SCAN_WORK * len(draft.layout)) * rooms.asked
         if best_made is None:
             draft.put_back(gone)
             return now
@@ -237,7 +251,7 @@ class Improver:
             if not allocation.is_alternate:
                 continue
             start, end = allocation.start, allocation.end
-            self.left -= _TRIAL_WORK + 10 * _SCAN_WORK * len(draft.layout)
+            self.left -= _MAKE_WORK + _PRICE_WORK * len(draft.layout)
             price = partial(self._price, start, end)
             room = draft.layout.make(start, end, place.size, price)
             if room is None or room.cost >= wanted:
@@ -267,3 +281,43 @@ class Improver:
         if not allocation.is_copy_like and start <= step <= end:
             total -= accesses.gain(step, 0.0, -place.written) * trips[step]
         return total
+
+
+class _Rooms:
+    """Whether sketches of one place may find room, each question asked once."""
+
+    __slots__ = ("_answers", "_layout", "_place", "_seen", "asked")
+
+    def __init__(self, layout: Layout, place: FreePlace) -> None:
+        self._layout = layout
+        self._place = place
+        self._answers: dict[tuple[int, int], bool] = {}
+        self._seen: set[tuple[tuple[int, int], ...]] = set()
+        self.asked = 0
+
+    def _stays(self, sketch: Sketch) -> tuple[tuple[int, int], ...]:
+        """Steps in which it takes room, however early its fetches start."""
+        stays = [(fetch.first, fetch.last) for fetch in sketch.fetches]
+        if sketch.stay is not None:
+            stays.append((self._place.step, max(self._place.step, sketch.stay)))
+        return tuple(stays)
+
+    def may_hold(self, sketch: Sketch) -> bool:
+        """Whether there is room while it is needed at least."""
+        for stay in self._stays(sketch):
+            known = self._answers.get(stay)
+            if known is None:
+                self.asked += 1
+                offset = self._layout.find(*stay, self._place.size)
+                known = self._answers[stay] = offset is not None
+            if not known:
+                return False
+        return True
+
+    def is_new(self, sketch: Sketch) -> bool:
+        """Whether no sketch with the same stays was asked about here before."""
+        stays = self._stays(sketch)
+        if stays in self._seen:
+            return False
+        self._seen.add(stays)
+        return True

@@ -62,7 +62,7 @@ class Layout:
         """Columns (low, high, number) of the chunks in those steps, by offset."""
         rows = self._rows
         met = rows[2:, (rows[0] <= end) & (rows[1] >= start)]
-        ordered: NDArray[np.int64] = met[:, np.lexsort((met[2], met[0]))]
+        ordered: NDArray[np.int64] = met[:, met[0].argsort(kind="stable")]
         return ordered
 
     def _aligned(self, offset: int) -> int:
