@@ -59,6 +59,14 @@ def test_never_worse_than_greedy_and_valid(module: msa.Module) -> None:
         assert found.estimate.after_seconds >= found.estimate.lower_bound_seconds
 
 
+def test_never_worse_than_the_reference_plan(module: msa.Module) -> None:
+    """The plan that reproduces the reference algorithm is one of the starts."""
+    for mib in (1, 16):
+        reference = plan(module, mib, faithful=True).estimate.after_seconds
+        found = plan(module, mib, strategy="search").estimate.after_seconds
+        assert found <= reference * (1 + 1e-9)
+
+
 def test_plans_compute_what_the_program_does() -> None:
     for name in ("mlp_forward.opt.hlo", "quantized_matmul.opt.hlo"):
         found = plan(msa.load(DATA / name), 4, strategy="search")

@@ -22,17 +22,18 @@ from msa.assignment.search.draft import Draft
 from msa.assignment.search.free import FreePlace, free_places
 from msa.assignment.search.improve import Improver
 from msa.assignment.search.record import result_of
-from msa.errors import CapacityError
+from msa.errors import CapacityError, OptionsError
 
 Progress = Callable[[str, int, int], None]
 
 _WORK: Final = 150.0
 """Boundaries passed per step of the program and unit of effort."""
 
-_FIRST_SHARE: Final = 0.12
+_FIRST_SHARE: Final = 0.1
 """Share of the work that each start is given before the best is chosen."""
 
 _SETTINGS: Final = (
+    {"faithful": True},
     {"prefetch_interval_picker": CostAnalysisPicker(1.5, 2.5, 3.0)},
     {"inefficient_use_to_copy_ratio": 0.5},
     {"alternate_memory_benefit_scaling_factor_for_large_buffers": "NO_SCALE"},
@@ -41,7 +42,7 @@ _SETTINGS: Final = (
         "enable_cross_program_prefetch": False,
     },
 )
-"""Other settings of the greedy plan that the search starts from."""
+"""Other settings of the greedy plan that the search starts from; XLA's own is one."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -113,10 +114,9 @@ def _greedy(
     if not number:
         return first
     changes = _SETTINGS[number - 1]
-    settings = dataclasses.replace(options, strategy="greedy", **changes)
-    if settings == dataclasses.replace(options, strategy="greedy"):
-        return None
+    plain = dataclasses.replace(options, strategy="greedy")
     try:
-        return run_greedy(problem, settings)
-    except CapacityError:
+        settings = dataclasses.replace(plain, **changes)
+        return None if settings == plain else run_greedy(problem, settings)
+    except (CapacityError, OptionsError):
         return None
