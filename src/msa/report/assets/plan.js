@@ -378,8 +378,10 @@ const withBuffer = (rows) => rows.map((r) => ({ ...r, buffer: bufferOf.has(r.val
 const placed = { title: "source", wrap: true, key: (r) => r.source, show: (r) => escapeText(r.source) };
 const effect = (title) => ({ title, num: true, key: (r) => Math.abs(r.seconds), show: (r) => seconds(Math.abs(r.seconds)) });
 const counted = (n, one) => `${n} ${one}${n === 1 ? "" : "s"}`;
-if ($("wins")) table($("wins"), `${counted(capture.wins.length, "value")} in fast memory, by time saved`, [named, sized, effect("saved"), reason, placed], withBuffer(capture.wins));
-if ($("losses")) table($("losses"), `${counted(capture.losses.length, "value")} in slow memory, by time that fast memory would save`, [named, sized, effect("would save"), reason, placed], withBuffer(capture.losses));
+// Captures keep this many rows of each kind (MAX_EFFECTS).
+const kept = (rows) => (rows.length < 2000 ? "" : "the first ") + counted(rows.length, "value");
+if ($("wins")) table($("wins"), `${kept(capture.wins)} in fast memory, by time saved`, [named, sized, effect("saved"), reason, placed], withBuffer(capture.wins));
+if ($("losses")) table($("losses"), `${kept(capture.losses)} in slow memory, by time that fast memory would save`, [named, sized, effect("would save"), reason, placed], withBuffer(capture.losses));
 if ($("peak")) {
   let fullest = 0;
   capture.occupancy.forEach((n, s) => { if (n > capture.occupancy[fullest]) fullest = s; });

@@ -123,7 +123,7 @@ class UsageReport:
         yield (
             f"  allocation {entry.index}: {human_bytes(entry.size)}, cumulative "
             f"{human_bytes(entry.cumulative)} ({entry.share:.1%})"
-            + (f", {', '.join(entry.positions)}" if entry.positions else "")
+            + _places(entry.positions)
         )
         for group in entry.groups:
             yield (
@@ -139,6 +139,13 @@ class UsageReport:
                 f"{pad}{left.count} {what} left, {left.share:.1%}, below "
                 f"{self.percentile:.0%}"
             )
+
+
+def _places(positions: Sequence[str], most: int = 4) -> str:
+    """The first few places, and how many more there are."""
+    shown = "".join(f", {place}" for place in positions[:most])
+    more = len(positions) - most
+    return shown + (f" and {more} more" if more > 0 else "")
 
 
 def usage_report(
