@@ -15,6 +15,7 @@ from msa.hlo import verify
 from msa.passes import Rematerialization, rematerialize
 from msa.passes.rematerialization import HostMemory
 from msa.passes.rematerialization.options import RematerializationOptions
+from msa.passes.rematerialization.selection import Selection
 from msa.passes.rematerialization.tracker import MemoryTracker
 from msa.passes.rematerialization.walk import Walk
 from msa.testing import random_module
@@ -155,3 +156,24 @@ def test_training_steps_at_70_percent(name: str) -> None:
     verify(result.module)
     assert not msa.analysis.missing_copies(result.module)
     assert msa.parse(result.module.to_text()) == result.module
+
+
+@pytest.mark.parametrize("algorithm", ["always", "peak-priority"])
+def test_the_cheapest_single_is_that_of_a_scan(
+    monkeypatch: pytest.MonkeyPatch, algorithm: str
+) -> None:
+    asked = 0
+    plain = Selection.best
+
+    def checked(selection: Selection, least: int, most: int, limit: int) -> object:
+        nonlocal asked
+        found = plain(selection, least, most, limit)
+        if most == 1:
+            asked += 1
+            assert found == selection.scan(least, most, limit)
+        return found
+
+    monkeypatch.setattr(Selection, "best", checked)
+    for seed in range(30):
+        rematerialized(random_module(seed, 60, vector=256), 0.4, algorithm, None)
+    assert asked > 50

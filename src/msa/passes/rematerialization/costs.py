@@ -9,11 +9,14 @@ from msa.passes.rematerialization.options import RematerializationOptions
 from msa.passes.rematerialization.tracker import MemoryTracker
 
 
-def recompute_saving(tracker: MemoryTracker, block: Sequence[Item]) -> int:
+def recompute_saving(
+    tracker: MemoryTracker, block: Sequence[Item], *, at_current: bool = True
+) -> int:
     """Bytes that leave the current step when a block is computed again later.
 
     What the block reads and nothing else keeps alive has to stay, and is taken off.
-    Zero or less: not worth it, or not possible.
+    Zero or less: not worth it, or not possible. Unless `at_current`, it does not
+    matter whether the current step reads the block.
     """
     saved = 0
     inside = {number for item in block for number in item.defined}
@@ -25,7 +28,7 @@ def recompute_saving(tracker: MemoryTracker, block: Sequence[Item]) -> int:
                 buffer.indirect
                 or buffer.live_out
                 or len(buffer.index) > 1
-                or tracker.in_use(number)
+                or (at_current and tracker.in_use(number))
             ):
                 return 0
             if tracker.is_live(number):
@@ -42,14 +45,18 @@ def recompute_saving(tracker: MemoryTracker, block: Sequence[Item]) -> int:
 
 
 def recompute_cost(
-    tracker: MemoryTracker, block: Sequence[Item], limit: int
+    tracker: MemoryTracker,
+    block: Sequence[Item],
+    limit: int,
+    *,
+    at_current: bool = True,
 ) -> tuple[int, int] | None:
     """Cost and saving of computing a block again for its later readers."""
     for item in block:
         for successor in item.instruction.control_successors:
             if tracker.items[successor].placed:
                 return None
-    saved = recompute_saving(tracker, block)
+    saved = recompute_saving(tracker, block, at_current=at_current)
     if saved <= 0:
         return None
     if not any(_has_placed_reader(tracker, item) for item in block):
@@ -64,7 +71,7 @@ def move_saving(tracker: MemoryTracker, item: Item) -> int:
     or less: not worth it, or not possible.
     """
     users = item.instruction.users
-    if not users or item is tracker.current or _has_placed_reader(tracker, item):
+    if not users or _has_placed_reader(tracker, item):
         return 0
     if any(tracker.items[x].placed for x in item.instruction.control_successors):
         return 0

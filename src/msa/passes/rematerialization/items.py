@@ -59,13 +59,18 @@ class ItemList:
     Insertion is O(1) and comparing two places is comparing labels. Labels are dyadic:
     a new item gets the middle of its neighbours', and all are handed out anew when a
     gap is used up.
+
+    Attributes:
+        first: the first item.
+        relabelled: how often labels were handed out anew.
     """
 
-    __slots__ = ("_items", "first")
+    __slots__ = ("_items", "first", "relabelled")
 
     def __init__(self, sequence: Iterable[Instruction]) -> None:
         self._items: dict[Instruction, Item] = {}
         self.first: Item | None = None
+        self.relabelled = 0
         last: Item | None = None
         for number, instruction in enumerate(sequence):
             item = Item(instruction)
@@ -80,6 +85,10 @@ class ItemList:
 
     def __getitem__(self, instruction: Instruction) -> Item:
         return self._items[instruction]
+
+    def get(self, instruction: Instruction) -> Item | None:
+        """The item of an instruction, or None while it is not in the schedule."""
+        return self._items.get(instruction)
 
     def __iter__(self) -> Iterator[Item]:
         item = self.first
@@ -125,6 +134,7 @@ class ItemList:
         return self.insert_before(instruction, predecessor.next)
 
     def _relabel(self) -> None:
+        self.relabelled += 1
         for number, item in enumerate(self):
             item.label = (number + 1) * _GAP
 

@@ -60,6 +60,7 @@ def _again(
     by_size = options.algorithm == "peak-priority"
     place = _place(tracker, item, clone, readers, by_size=by_size)
     new = tracker.items.insert_before(clone, place)
+    tracker.touch_operands(clone)
     for number in item.used:
         tracker.add_reader(new, [number], _operand_numbers(tracker, item, number))
     fresh = {

@@ -61,6 +61,7 @@ class Renaming:
         new = replacement
         for link in reversed(chain):
             new = self._name(link, new, number)
+        self._tracker.touch_operands(use.user)  # they lose a reader
         use.user.replace_operand(use.operand_number, new)
 
     def _name(self, link: Instruction, of: Instruction, number: int) -> Instruction:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 from msa.passes.rematerialization.costs import (
     ComputeTimes,
@@ -35,6 +36,82 @@ class Choice:
     saved: int
 
 
+class CheapestSingles:
+    """The cheapest single item, without looking at all of them each time.
+
+    Costs change only when something happens to a buffer that an item creates or
+    reads; the tracker says which items those are. A heap holds the newest cost of
+    each, and older entries are skipped when they come up.
+    """
+
+    __slots__ = (
+        "_entries",
+        "_heap",
+        "_limit",
+        "_number",
+        "_relabelled",
+        "_selection",
+        "_tracker",
+    )
+
+    def __init__(self, selection: Selection, tracker: MemoryTracker) -> None:
+        self._selection = selection
+        self._tracker = tracker
+        self._heap: list[tuple[int, int, int, Choice]] = []
+        self._entries: dict[Item, int] = {}
+        self._number = 0
+        self._limit = -1
+        self._relabelled = 0
+
+    def best(self, limit: int) -> Choice | None:
+        """The cheapest choice at the current step; the first item wins ties.
+
+        Logarithmic in what is live, for each item touched since the last call.
+        """
+        self._refresh(limit)
+        aside = []
+        found: Choice | None = None
+        while self._heap and found is None:
+            entry = heappop(self._heap)
+            item = entry[3].block[0]
+            if self._entries.get(item) != entry[2]:
+                continue
+            aside.append(entry)
+            if self._is_free(item):
+                found = entry[3]
+        for entry in aside:
+            heappush(self._heap, entry)
+        return found
+
+    def _is_free(self, item: Item) -> bool:
+        tracker = self._tracker
+        if item is tracker.current or item.barred:
+            return False
+        return not any(tracker.in_use(number) for number in item.defined)
+
+    def _refresh(self, limit: int) -> None:
+        tracker = self._tracker
+        items = tracker.touched
+        relabelled = tracker.items.relabelled
+        if limit != self._limit or relabelled != self._relabelled:
+            self._limit, self._relabelled = limit, relabelled
+            self._heap.clear()
+            self._entries.clear()
+            items = tracker.live
+        for item in items:
+            self._entries.pop(item, None)
+            if item not in tracker.live or not item.placed:
+                continue
+            if not self._selection.is_candidate(item):
+                continue
+            choice = self._selection.single(item, limit)
+            if choice is not None:
+                self._number += 1
+                self._entries[item] = self._number
+                heappush(self._heap, (choice.cost, item.label, self._number, choice))
+        tracker.touched = {}
+
+
 class Selection:
     """Looks for choices along one walk.
 
@@ -46,10 +123,11 @@ class Selection:
     """
 
     __slots__ = (
-        "_barred",
         "_effort",
         "_options",
         "_peak",
+        "_recomputable",
+        "_singles",
         "_times",
         "_tracker",
     )
@@ -65,8 +143,11 @@ class Selection:
         self._options = options
         self._peak = peak
         self._times = times
-        self._barred: dict[Item, bool] = {}
+        self._recomputable: dict[Item, bool] = {}
         self._effort = 0
+        # Other strategies depend on the time that passes, not on events alone.
+        alone = options.recompute and not options.compress and options.host is None
+        self._singles = CheapestSingles(self, tracker) if alone else None
 
     @property
     def effort(self) -> int:
@@ -75,6 +156,13 @@ class Selection:
 
     def best(self, least: int, most: int, limit: int) -> Choice | None:
         """The cheapest choice with `least` to `most` items; the first wins ties."""
+        if most == 1 and self._singles is not None:
+            self._effort += len(self._tracker.live)
+            return self._singles.best(limit)
+        return self.scan(least, most, limit)
+
+    def scan(self, least: int, most: int, limit: int) -> Choice | None:
+        """`best` by looking at everything. Linear in what is live."""
         found: Choice | None = None
         for start in self._starts(most):
             block = self._block(start, least)
@@ -107,11 +195,29 @@ class Selection:
     def _usable(self, item: Item) -> bool:
         if not item.placed or item is self._tracker.current or item.barred:
             return False
-        known = self._barred.get(item)
+        return self.is_candidate(item)
+
+    def is_candidate(self, item: Item) -> bool:
+        """Whether an item may be computed again, at whatever step."""
+        known = self._recomputable.get(item)
         if known is None:
-            known = bool(why_not_recomputable(item.instruction))
-            self._barred[item] = known
-        return not known
+            known = not why_not_recomputable(item.instruction)
+            self._recomputable[item] = known
+        return known and not item.barred
+
+    def single(self, item: Item, limit: int) -> Choice | None:
+        """The cheapest way to recompute one item, if the current step lets it."""
+        found: Choice | None = None
+        if not self._is_start(item):
+            return None
+        if self._is_unique(item):
+            saved = move_saving(self._tracker, item)
+            if saved > 0:
+                found = Choice("move", (item,), 0, saved)
+        cost = recompute_cost(self._tracker, [item], limit, at_current=False)
+        if cost is not None and (found is None or cost[0] < found.cost):
+            found = Choice("recompute", (item,), *cost)
+        return found
 
     def _block(self, start: Item, length: int) -> list[Item] | None:
         """So many usable items from `start` on, or None."""

@@ -30,9 +30,18 @@ class MemoryTracker:
         usage: bytes live now.
         current: the item that runs now, or None.
         live: items placed with counted buffers that are live, in no order.
+        touched: items whose prospects may have changed since this was last emptied.
     """
 
-    __slots__ = ("_live_buffers", "buffers", "current", "items", "live", "usage")
+    __slots__ = (
+        "_live_buffers",
+        "buffers",
+        "current",
+        "items",
+        "live",
+        "touched",
+        "usage",
+    )
 
     def __init__(
         self,
@@ -54,6 +63,7 @@ class MemoryTracker:
         self.usage = 0
         self.current: Item | None = None
         self.live: dict[Item, None] = {}
+        self.touched: dict[Item, None] = {}
         self._live_buffers: set[int] = set()
 
     # -- the walk ------------------------------------------------------------
@@ -62,8 +72,14 @@ class MemoryTracker:
         """Run an item: what it creates becomes live."""
         self.current = item
         item.placed = True
+        self.touch_operands(item.instruction)
         for number in item.defined:
             self._revive(number)
+        for number in item.used:
+            buffer = self.buffers[number]
+            self.touched[self.items[buffer.creator]] = None
+            if item.instruction in buffer.writers:
+                self._touch(buffer)
 
     def end(self) -> None:
         """Finish the current item: what it read last goes."""
@@ -79,11 +95,25 @@ class MemoryTracker:
                 self._drop(number)
         self.current = None
 
+    def touch_operands(self, instruction: Instruction) -> None:
+        """Note that instructions got or lost a reader, or that it ran."""
+        for x in (*instruction.operands, *instruction.control_predecessors):
+            item = self.items.get(x)
+            if item is not None:
+                self.touched[item] = None
+
+    def _touch(self, buffer: Buffer) -> None:
+        """Note that a buffer's creator and readers must be looked at again."""
+        self.touched[self.items[buffer.creator]] = None
+        for use in buffer.uses:
+            self.touched[self.items[use.user]] = None
+
     def _revive(self, number: int) -> None:
         if number in self._live_buffers:
             return
         self._live_buffers.add(number)
         buffer = self.buffers[number]
+        self._touch(buffer)
         self.usage += buffer.counted
         if buffer.counted:
             self.live[self.items[buffer.creator]] = None
@@ -93,6 +123,7 @@ class MemoryTracker:
             return
         self._live_buffers.discard(number)
         buffer = self.buffers[number]
+        self._touch(buffer)
         self.usage -= buffer.counted
         if buffer.counted:
             item = self.items[buffer.creator]
@@ -143,8 +174,11 @@ class MemoryTracker:
         self.items.move_before(item, place)
         for number in item.defined:
             self._drop(number)
+        self.touched[item] = None
+        self.touch_operands(item.instruction)
         for number in item.used:
             self.buffers[number].unfinished += 1
+            self._touch(self.buffers[number])
             if self.items[self.buffers[number].creator].placed:
                 self._revive(number)
 
@@ -155,6 +189,7 @@ class MemoryTracker:
         for number in numbers:
             buffer = self.buffers[number]
             buffer.uses += [Use(item.instruction, k) for k in operands]
+            self.touched[self.items[buffer.creator]] = None
             buffer.unfinished += 1
             item.used.append(number)
             if self.items[buffer.creator].placed:
@@ -200,6 +235,8 @@ class MemoryTracker:
             used[:] = [fresh if n == number else n for n in used]
         old.uses = [u for u in old.uses if u not in taken]
         old.writers = [w for w in old.writers if self.items[w].placed]
+        self._touch(old)
+        self._touch(new)
         old.unfinished = len({u.user for u in old.uses if self._unfinished(u.user)})
         if not old.unfinished:
             self._drop(number)
