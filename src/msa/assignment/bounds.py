@@ -17,6 +17,7 @@ from collections.abc import Sequence, Set
 
 from msa.assignment.bound_residency import Traffic, residency_bound
 from msa.assignment.bound_windows import windows_bound
+from msa.assignment.estimate import FREE
 from msa.assignment.problem import Problem, Value
 
 _RUNNING = frozenset({"call", "conditional", "while"})
@@ -47,7 +48,7 @@ def lower_bound_seconds(
     >>> lower_bound_seconds(problem, [1.0] * problem.end) > 0
     True
     """
-    free = dead | set(problem.sync_moves)
+    free = dead | set(problem.sync_moves) | _in_flight(problem)
     fastest = fastest_seconds(problem, trips, free)
     known = Traffic(problem, trips, free)
     capacity = problem.machine.capacity
@@ -73,8 +74,18 @@ def fastest_seconds(
         for place, amount in zip(value.positions, value.position_bytes, strict=False):
             writes[place.step].append((value.buffer, amount, value.size))
     fastest = [0.0] * problem.end
+    # What calls or branches cost themselves depends on all that they run.
+    shrunk = {
+        step
+        for step, called in problem.called.items()
+        for region in called
+        if any(
+            x in free
+            for x in range(problem.regions[region].start, problem.regions[region].end)
+        )
+    }
     for step, opcode in enumerate(problem.opcodes):
-        if step in free or opcode in _NAMING or opcode == "while":
+        if step in free or opcode in _NAMING or opcode in FREE or step in shrunk:
             continue
         all_bytes = max(0.0, problem.total_bytes[step])
         read = written = 0.0
@@ -88,6 +99,16 @@ def fastest_seconds(
         )
         fastest[step] = max(problem.compute_seconds[step], memory) * trips[step]
     return fastest
+
+
+def _in_flight(problem: Problem) -> set[int]:
+    """Steps that asynchronous operations run: they take none of the program's time."""
+    found: set[int] = set()
+    # A caller comes after what it runs: outer ones first.
+    for region in sorted(problem.regions, key=lambda r: -r.caller):
+        if region.kind == "async" or region.caller in found:
+            found.update(range(region.start, region.end))
+    return found
 
 
 def _can_be_fast(value: Value, capacity: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from typing import NamedTuple
 
 from msa.analysis.costs import CostOptions
 from msa.analysis.manager import AnalysisManager
@@ -90,6 +91,12 @@ def assign(
         return planner.plan()
 
 
+class _Made(NamedTuple):
+    result: AllocationResult
+    lowered: Lowered
+    simulation: Simulation
+
+
 class _Planner:
     """The phases of one call."""
 
@@ -123,14 +130,32 @@ class _Planner:
         except CapacityError as error:
             raise explain_capacity(error, problem, self._options) from error
         result = refine(problem, result, self._options, before.elapsed_seconds)
+        dead = _dead_steps(problem)
+        found = result
         if self._options.strategy == "search" and problem.machine.capacity > 0:
-            result = self._search(kept, problem, result)
+            found = self._search(kept, problem, result, dead)
         self._begin(2)
+        made = self._make(kept, problem, found, before)
+        # The estimator may differ from the simulation in rare shapes of control flow;
+        # what counts is the latter.
+        if found is not result:
+            plain = self._make(kept, problem, result, before)
+            if plain.simulation.elapsed_seconds < made.simulation.elapsed_seconds:
+                made = plain
+        bound = lower_bound_seconds(problem, before.trip_counts, dead=dead)
+        return self._judged(kept, problem, before, made, bound)
+
+    def _make(
+        self,
+        kept: KeptAnalyses,
+        problem: Problem,
+        result: AllocationResult,
+        before: Simulation,
+    ) -> _Made:
+        """Lower and simulate a result, or what of it is not slower than nothing."""
         lowered = self._lower(kept, problem, result)
         self._begin(3)
         after = self._simulate(lowered.analyses)
-        # The estimator may differ from the simulation in rare shapes of control flow;
-        # what counts is the latter.
         while after.elapsed_seconds > before.elapsed_seconds * _NO_SLOWER:
             fewer = first_half(problem, result.allocations)
             if len(fewer) == len(result.allocations) or not may_refine(
@@ -140,7 +165,7 @@ class _Planner:
             result = dataclasses.replace(result, allocations=fewer)
             lowered = self._lower(kept, problem, result)
             after = self._simulate(lowered.analyses)
-        return self._judged(kept, problem, before, result, lowered, after)
+        return _Made(result, lowered, after)
 
     def _lower(
         self, kept: KeptAnalyses, problem: Problem, result: AllocationResult
@@ -160,14 +185,23 @@ class _Planner:
         )
 
     def _search(
-        self, kept: KeptAnalyses, problem: Problem, first: AllocationResult
+        self,
+        kept: KeptAnalyses,
+        problem: Problem,
+        first: AllocationResult,
+        dead: frozenset[int],
     ) -> AllocationResult:
         from msa.assignment.search import run_search
 
         pairs = kept.analyses.in_place
         in_place = {step for step, x in enumerate(problem.keys) if pairs(x)}
         return run_search(
-            problem, self._options, first, in_place=in_place, progress=self._progress
+            problem,
+            self._options,
+            first,
+            in_place=in_place,
+            dead=dead,
+            progress=self._progress,
         )
 
     def _judged(
@@ -175,13 +209,10 @@ class _Planner:
         kept: KeptAnalyses,
         problem: Problem,
         before: Simulation,
-        result: AllocationResult,
-        lowered: Lowered,
-        after: Simulation,
+        made: _Made,
+        bound: float,
     ) -> Assignment:
-        bound = lower_bound_seconds(
-            problem, before.trip_counts, dead=_dead_steps(problem)
-        )
+        result, lowered, after = made
         estimate = Estimate(
             before.elapsed_seconds,
             after.elapsed_seconds,
@@ -218,11 +249,19 @@ class _Planner:
 
 
 def _dead_steps(problem: Problem) -> frozenset[int]:
-    """Steps whose instructions lowering removes: nothing reads them."""
+    """Steps whose instructions lowering removes: nothing reads them.
+
+    All that a removed loop or branch runs goes with it.
+    """
     step_of = {x: step for step, x in enumerate(problem.keys)}
-    return frozenset(
+    dead = {
         step_of[x]
         for computation in dict.fromkeys(x.computation for x in problem.keys)
         for x in dead_instructions(computation, is_removable)
         if x in step_of
-    )
+    }
+    # A caller comes after what it runs: outer ones first.
+    for region in sorted(problem.regions, key=lambda r: -r.caller):
+        if region.caller in dead:
+            dead.update(range(region.start, region.end))
+    return frozenset(dead)

@@ -30,6 +30,7 @@ from msa.assignment.search.sketches import (
     allocations_of,
     first_in_default,
 )
+from msa.testing import random_module
 
 DATA = Path(__file__).parents[2] / "data"
 MIB = 1 << 20
@@ -109,6 +110,18 @@ def test_decisions_say_how_every_use_is_served() -> None:
     assert "slow memory" in found.why_not("wrapped_convert") or found.explain(
         "wrapped_convert"
     )
+
+
+@pytest.mark.parametrize("seed", [5, 11, 13, 31, 51, 66])
+def test_random_programs_with_branches_loops_and_dead_code(seed: int) -> None:
+    module = random_module(seed)
+    greedy = plan(module, 1 / 64)
+    found = plan(module, 1 / 64, strategy="search")
+    found.verify()
+    found.prove(seed=seed)
+    estimate = found.estimate
+    assert estimate.after_seconds <= greedy.estimate.after_seconds * (1 + 1e-9)
+    assert estimate.lower_bound_seconds <= estimate.after_seconds * (1 + 1e-9)
 
 
 # -- tiny problems: bound <= optimum <= search <= greedy ---------------------------------

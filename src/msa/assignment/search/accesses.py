@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from msa.assignment.allocation import Allocation
 from msa.assignment.estimate import FREE, bytes_of_places
 from msa.assignment.problem import Problem
 
 
 class Accesses:
-    """Bytes read and written in alternate memory, per step."""
+    """Bytes read and written in alternate memory, per step; `dead` steps take no time."""
 
     __slots__ = ("_bytes", "_counts", "_problem", "_read", "_written")
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, dead: Set[int] = frozenset()) -> None:
         self._problem = problem
         self._bytes = bytes_of_places(problem)
         self._read = [0.0] * problem.end
         self._written = [0.0] * problem.end
-        self._counts = [opcode not in FREE for opcode in problem.opcodes]
+        self._counts = [
+            opcode not in FREE and step not in dead
+            for step, opcode in enumerate(problem.opcodes)
+        ]
 
     def move(self, allocation: Allocation, share: float) -> list[int]:
         """Count an allocation's accesses `share` times more; the steps that change."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import Final, NamedTuple
 
 from msa.assignment.allocation import (
@@ -41,8 +41,9 @@ class Draft:
         allocations: Iterable[Allocation],
         capacity: int,
         alignment: int,
+        dead: Set[int] = frozenset(),
     ) -> None:
-        self.timeline = Timeline(problem)
+        self.timeline = Timeline(problem, dead)
         self.layout = Layout(capacity, alignment)
         self.allocations: dict[int, Allocation] = {}
         self.of_place: dict[Position, list[int]] = {}

@@ -61,6 +61,7 @@ def run_search(
     first: AllocationResult,
     *,
     in_place: Set[int] | None = None,
+    dead: Set[int] = frozenset(),
     progress: Progress | None = None,
 ) -> AllocationResult:
     """The best result that is found with `options.effort`.
@@ -71,6 +72,7 @@ def run_search(
         first: the greedy result, where the search starts. With `effort=0`, and if
             the options fix when things are copied, it is the result.
         in_place: steps that write into an operand; None: any may.
+        dead: steps that lowering removes because nothing needs them.
         progress: told of each start that is tried.
 
     The work is proportional to the effort and the number of steps.
@@ -82,6 +84,7 @@ def run_search(
     capacity = options.max_size_in_bytes or problem.machine.capacity
     alignment = options.alignment_in_bytes or problem.machine.alignment
     wanted = {c.value for c in problem.cross_program if c.annotated}
+    wanted |= {v.id for v in problem.values if dead and v.position.step in dead}
     region_trips = problem.trip_counts
     trips = [region_trips[region] for region in problem.region_of]
     work = _WORK * options.effort * problem.end
@@ -96,7 +99,7 @@ def run_search(
         free = free_places(
             problem, capacity, result.allocations, bound=wanted, in_place=in_place
         )
-        draft = Draft(problem, result.allocations, capacity, alignment)
+        draft = Draft(problem, result.allocations, capacity, alignment, dead)
         improver = Improver(problem, draft, free, trips, work * _FIRST_SHARE)
         improver.run()
         spent += work * _FIRST_SHARE - improver.left

@@ -9,7 +9,7 @@ first mark after it where the machine is as it was.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from itertools import accumulate
 from typing import Final, NamedTuple
 
@@ -81,11 +81,11 @@ class Timeline:
         work: boundaries passed so far in all runs.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, dead: Set[int] = frozenset()) -> None:
         self._problem = problem
         machine = problem.machine
         self._rate = machine.default_bandwidth * machine.copy_scaling
-        self.accesses = Accesses(problem)
+        self.accesses = Accesses(problem, dead)
         self._tree = _tree(problem)
         self._events: dict[int, list[_Event]] = {}
         self._places: list[int] = []
