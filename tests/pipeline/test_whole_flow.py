@@ -183,3 +183,20 @@ def test_running_on_the_prepared_module_is_the_same_MB16(name: str) -> None:
     assert twice.prepared == once.prepared
     assert len(twice.plan.copies) == len(once.plan.copies)
     assert twice.module == once.module
+
+
+@pytest.mark.parametrize("name", ["dots", "loop", "branches", "offloaded"])
+def test_running_on_its_own_output_adds_no_copies_MB16(name: str) -> None:
+    quick = PipelineOptions(prove=False)
+    once = run(msa.parse(PROGRAMS[name]), TARGET, quick)
+    twice = run(once.module, TARGET, quick)
+
+    def copies(module: msa.Module) -> int:
+        return sum(
+            x.opcode in ("copy", "copy-start")
+            for computation in module.computations
+            for x in computation.instructions
+        )
+
+    assert copies(twice.module) == copies(once.module)
+    assert twice.plan.copies == ()
