@@ -26,7 +26,7 @@ from msa.errors import CapacityError, OptionsError
 
 Progress = Callable[[str, int, int], None]
 
-_WORK: Final = 150.0
+_WORK: Final = 120.0
 """Boundaries passed per step of the program and unit of effort."""
 
 _FIRST_SHARE: Final = 0.1
