@@ -32,10 +32,16 @@ def test_random_programs_under_random_options(seed) -> None:
 
 
 # What broke plans before: restrictions inside loops, reads of slices of slices, windows
-# that nothing reads, calls that hand inputs on, values spilled twice in a step.
+# that nothing reads, calls that hand inputs on, values spilled twice in a step, inputs
+# evicted over themselves while they are still read.
 @pytest.mark.parametrize("seed", [107, 211, 298, 307, 324, 401, 1149, 1429, 1518])
 def test_programs_that_were_hard(seed) -> None:
     check(seed, 60)
+
+
+@pytest.mark.parametrize("seed", [201796])
+def test_smaller_programs_that_were_hard(seed) -> None:
+    check(seed, 40)
 
 
 @pytest.mark.slow
