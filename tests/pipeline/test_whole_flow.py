@@ -130,6 +130,16 @@ def test_results_are_equal_and_checks_clean_MB16(name: str) -> None:
     assert not annotated
 
 
+def test_an_element_of_a_loop_is_the_result_MB16() -> None:
+    text = LOOP.replace("  last =", "  ROOT last =")
+    text = text.replace(f"\n  ROOT out = {M} negate(last)", "")
+    module = msa.parse(text)
+    assert module.entry.root.name == "last"
+    result = run(module, TARGET)
+    assert result.violations == ()
+    assert "outputs equal" in result.proof
+
+
 def test_host_values_have_host_storage_MB16() -> None:
     result = run(msa.parse(OFFLOADED), TARGET)
     assert result.bytes_by_space[5] == 128 * 128 * 4

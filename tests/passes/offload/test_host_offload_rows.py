@@ -369,6 +369,58 @@ def test_repeated_annotations_J19() -> None:
     assert sorted(copies(found)) == [(0, 5), (5, 0)]
 
 
+def test_sent_from_the_host_J20() -> None:
+    found = run(
+        chain(
+            OUT,
+            "k = token[] after-all()",
+            "s = (f32[8]{0}, u32[], token[]) send(out, k), channel_id=1",
+            "ROOT d = token[] send-done(s), channel_id=1",
+        )
+    )
+    assert copies(found) == [(0, 5)]
+    assert found["s"].operands[0].opcode == "copy"
+    assert spaces(found["s"]) == [5, 0]
+    assert not is_host_compute(found["s"])
+
+
+def test_buffer_with_readers_on_both_sides_J27() -> None:
+    late = SLICE.replace("ROOT back", "back").removesuffix("}")
+    text = stack(
+        f"""{late}
+  other = f32[4,8]{{1,0}} negate(wide)
+  ROOT both = (f32[1,8]{{1,0}}, f32[4,8]{{1,0}}) tuple(back, other)
+}}""",
+        'custom-call(), custom_call_target="AllocateBuffer"',
+    )
+    found = run(text)
+    here, there = found["other"].operands[0], found["update"].operands[0]
+    assert here is not there
+    assert spaces(here) == [0]
+    assert spaces(there) == [5]
+    for buffer in (here, there):
+        assert buffer.attributes["custom_call_target"] == "AllocateBuffer"
+    assert not is_host_compute(found["other"])
+
+
+def test_annotated_tuple_J28() -> None:
+    pair = "(f32[8]{0}, f32[8]{0})"
+    found = run(
+        chain(
+            f"t = {pair} tuple(x, x)",
+            f"out = {pair} custom-call(t), {TO_HOST}",
+            f"back = {pair} custom-call(out), {TO_DEVICE}",
+            "a = f32[8]{0} get-tuple-element(back), index=0",
+            "b = f32[8]{0} get-tuple-element(back), index=1",
+            "ROOT sum = f32[8]{0} add(a, b)",
+        )
+    )
+    out = next(x for x in found.values() if spaces(x) == [5, 5])
+    (back,) = out.users
+    assert spaces(back) == [0, 0]
+    assert spaces(found["a"]) == spaces(found["b"]) == [0]
+
+
 def test_streaming_in_a_loop_J21() -> None:
     """A loop stacks activations on the host, another reads them."""
     text = f"""

@@ -23,6 +23,7 @@ from msa.passes.offload.vocabulary import (
     MOVE_TO_HOST,
     Callers,
     HostOffloadError,
+    in_space,
     is_call_of,
     set_space,
 )
@@ -188,7 +189,7 @@ def _process(
 ) -> None:
     """One annotation: copy to the host, unless an update in place does it."""
     source = annotation.operands[0]
-    if is_call_of(source, ALLOCATE_BUFFER):
+    if is_call_of(source, ALLOCATE_BUFFER) and source.user_count == 1:
         annotation.replace_all_uses_with(source)
         offload.walk_down((source, ()))
         return
@@ -239,9 +240,7 @@ def _allocate_target(
 
 
 def _copy_to_host(offload: Offload, source: Instruction) -> Instruction:
-    shape = (
-        source.shape.with_memory_space(HOST) if source.shape.is_array else source.shape
-    )
+    shape = in_space(source.shape, HOST)
     copy = source.computation.create(f"{source.name}.to_host", "copy", shape, [source])
     offload.copies.add(copy)
     return copy

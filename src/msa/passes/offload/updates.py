@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from msa.hlo.instruction import Instruction
 from msa.passes.offload.vocabulary import (
     ALLOCATE_BUFFER,
@@ -13,6 +15,11 @@ from msa.passes.offload.vocabulary import (
     space_of,
 )
 from msa.passes.offload.walk import Offload
+
+_CARRIERS: Final = frozenset(
+    {"bitcast", "call", "dynamic-update-slice", "opt-barrier", "tuple", "while"}
+)
+"""What hands a buffer on, so that all of its readers may mean one on the host."""
 
 
 def place_update(offload: Offload, update: Instruction, annotated: bool) -> None:
@@ -47,8 +54,8 @@ def host_homes(offload: Offload, update: Instruction) -> list[Place]:
     while work:
         place, reader, slot = work.pop()
         x, index = place
-        if x.opcode == "broadcast" and not index:
-            # Other readers keep the broadcast.
+        if (x.opcode == "broadcast" and not index) or _is_shared(x, reader):
+            # Other readers keep the broadcast, or a buffer on the device.
             buffer = x.computation.create(
                 f"{x.name}.on_host",
                 "custom-call",
@@ -83,6 +90,15 @@ def host_homes(offload: Offload, update: Instruction) -> list[Place]:
                 )
             work.extend(found)
     return starts
+
+
+def _is_shared(x: Instruction, reader: Instruction) -> bool:
+    """Whether a device buffer is also read where a host value cannot go."""
+    return (
+        is_call_of(x, ALLOCATE_BUFFER)
+        and space_of((x, ())) != HOST
+        and any(u is not reader and u.opcode not in _CARRIERS for u in x.users)
+    )
 
 
 def _sources(offload: Offload, place: Place) -> list[tuple[Place, Instruction, int]]:

@@ -10,7 +10,7 @@ from msa.hlo.computation import Computation
 from msa.hlo.instruction import Instruction
 from msa.hlo.module import Module
 from msa.hlo.opcode import CONTROL_FLOW_OPCODES
-from msa.hlo.shape import ShapeIndex
+from msa.hlo.shape import Shape, ShapeIndex
 
 DEVICE: Final = 0
 HOST: Final = 5
@@ -52,6 +52,13 @@ def set_space(x: Instruction, index: ShapeIndex, space: int) -> None:
         if array.is_array and array.memory_space != space:
             shape = shape.with_subshape((*index, *leaf), array.with_memory_space(space))
     x.shape = shape
+
+
+def in_space(shape: Shape, space: int) -> Shape:
+    """A shape with every array in a memory space."""
+    if shape.is_tuple:
+        return Shape.tuple_of(*(in_space(s, space) for s in shape.children))
+    return shape.with_memory_space(space) if shape.is_array else shape
 
 
 def space_of(place: Place) -> int:
@@ -107,6 +114,8 @@ def _through(user: Instruction, k: int, index: ShapeIndex) -> Iterator[Place]:
             yield user, index[1:]
     elif opcode == "tuple":
         yield user, (k, *index)
+    elif opcode == "send" and k == 0:
+        yield user, (0, *index)
     elif opcode in ("bitcast", "opt-barrier"):
         yield user, index
     elif opcode == "while":

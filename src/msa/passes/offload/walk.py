@@ -19,6 +19,7 @@ from msa.passes.offload.vocabulary import (
     Callers,
     HostOffloadError,
     Place,
+    in_space,
     is_call_of,
     is_host_compute,
     next_places,
@@ -98,7 +99,7 @@ class Offload:
 
     def _use(self, place: Place, user: Instruction, k: int) -> list[Place]:
         """What a reader means; nodes to go on with besides plain moves."""
-        if user.opcode in _MOVES:
+        if user.opcode in _MOVES or (user.opcode == "send" and k == 0):
             return []
         x = place[0]
         if is_call_of(user, MOVE_TO_DEVICE):
@@ -147,10 +148,10 @@ class Offload:
     # -- edits ---------------------------------------------------------------
 
     def copy_to_device(self, x: Instruction) -> Instruction:
-        """The one copy of an array back to the device."""
+        """The one copy of a value back to the device."""
         found = self.device_copies.get(x)
         if found is None:
-            shape = x.shape.with_memory_space(DEVICE)
+            shape = in_space(x.shape, DEVICE)
             found = x.computation.create(f"{x.name}.to_device", "copy", shape, [x])
             self.device_copies[x] = found
             self.copies.add(found)
