@@ -15,6 +15,7 @@ _PASSES: Final = {
     "cse": "msa.passes.common_subexpressions:EliminateCommonSubexpressions",
     "dce": "msa.passes.dead_code:EliminateDeadCode",
     "host-offload": "msa.passes.offload:OffloadToHost",
+    "host-offload-legalize": "msa.passes.offload.legalize:LegalizeHostOffload",
     "host-transfers-async": "msa.passes.offload.asyncify:AsyncHostTransfers",
     "memory-space-propagation": "msa.passes.propagation:PropagateMemorySpaces",
     "rematerialize": "msa.passes.rematerialization:Rematerialize",

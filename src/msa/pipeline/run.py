@@ -13,7 +13,7 @@ from msa.errors import PlanError
 from msa.hlo import verify
 from msa.hlo.module import Module
 from msa.passes.binding import Binding, Platform, bind_memory_spaces, can_use_allocation
-from msa.passes.offload import offload_to_host
+from msa.passes.offload import LegalizeHostOffload, offload_to_host
 from msa.passes.propagation import check_memory_spaces, propagate_memory_spaces
 from msa.passes.rematerialization import Rematerialization, rematerialize
 from msa.pipeline.options import PipelineOptions
@@ -137,12 +137,14 @@ class _Flow:
         return None, f"{self.module.instruction_count} instructions"
 
     def _offload(self) -> tuple[None, str]:
+        legal = self.module.clone()
+        LegalizeHostOffload().apply(legal, AnalysisManager(legal))
         result = offload_to_host(
-            self.module,
+            legal,
             automatic_host_compute=self.options.automatic_host_compute,
         )
         self.reference = self.module
-        if not result.changed:
+        if result.module == self.module:
             return None, "no annotations"
         self.module = self.reference = prepare(result.module)
         return None, f"{len(result.host_compute)} operations run on the host"

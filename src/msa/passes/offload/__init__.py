@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from msa.passes.offload.legalize import LegalizeHostOffload
 from msa.passes.offload.offloader import (
     HostOffloading,
     OffloadToHost,
@@ -9,4 +10,10 @@ from msa.passes.offload.offloader import (
 )
 from msa.passes.offload.vocabulary import HostOffloadError
 
-__all__ = ["HostOffloadError", "HostOffloading", "OffloadToHost", "offload_to_host"]
+__all__ = [
+    "HostOffloadError",
+    "HostOffloading",
+    "LegalizeHostOffload",
+    "OffloadToHost",
+    "offload_to_host",
+]

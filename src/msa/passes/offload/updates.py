@@ -8,6 +8,7 @@ from msa.hlo.instruction import Instruction
 from msa.passes.offload.vocabulary import (
     ALLOCATE_BUFFER,
     HOST,
+    Callers,
     HostOffloadError,
     Place,
     is_call_of,
@@ -80,7 +81,7 @@ def host_homes(offload: Offload, update: Instruction) -> list[Place]:
                 )
             starts.append(place)
         else:
-            found = list(_sources(offload, place))
+            found = list(sources(place, offload.callers))
             if not found:
                 raise HostOffloadError(
                     f"the buffer that {update.name} updates begins as {x.name} "
@@ -101,13 +102,13 @@ def _is_shared(x: Instruction, reader: Instruction) -> bool:
     )
 
 
-def _sources(offload: Offload, place: Place) -> list[tuple[Place, Instruction, int]]:
+def sources(place: Place, callers: Callers) -> list[tuple[Place, Instruction, int]]:
     """One step up: where a node comes from, and the operand that brings it."""
     x, index = place
     opcode = x.opcode
     if opcode == "parameter":
         found: list[tuple[Place, Instruction, int]] = []
-        for caller in offload.callers.of(x.computation):
+        for caller in callers.of(x.computation):
             slot = x.parameter_number
             if caller.opcode == "conditional":
                 slot = 1 + caller.called_computations.index(x.computation)
@@ -125,7 +126,7 @@ def _sources(offload: Offload, place: Place) -> list[tuple[Place, Instruction, i
         return [((x.operands[index[0]], index[1:]), x, index[0])]
     if opcode == "get-tuple-element":
         return [((x.operands[0], (x.tuple_index, *index)), x, 0)]
-    if opcode in ("dynamic-update-slice", "bitcast", "copy", "opt-barrier"):
+    if opcode in ("dynamic-update-slice", "bitcast", "copy", "opt-barrier", "reshape"):
         return [((x.operands[0], index), x, 0)]
     if opcode == "call":
         return _root_sources(x.called_computations[0].root, index)
