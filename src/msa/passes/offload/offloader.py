@@ -14,6 +14,7 @@ from msa.hlo.instruction import Instruction
 from msa.hlo.module import ComputationLayout, Module
 from msa.hlo.shape import Shape
 from msa.passes.common_subexpressions import EliminateCommonSubexpressions
+from msa.passes.offload.round_trips import keep_results_on_host
 from msa.passes.offload.updates import place_update
 from msa.passes.offload.vocabulary import (
     ALLOCATE_BUFFER,
@@ -125,6 +126,7 @@ def _run(module: Module, automatic: bool) -> Offload:
             for index, leaf in x.shape.leaves():
                 if leaf.is_array and leaf.memory_space == HOST:
                     set_space(x, index, DEVICE)
+    keep_results_on_host(offload)
     for parameter, shape in zip(
         module.entry.parameters, layout.parameters, strict=True
     ):

@@ -54,6 +54,14 @@ def set_space(x: Instruction, index: ShapeIndex, space: int) -> None:
     x.shape = shape
 
 
+def on_host_thread(x: Instruction) -> bool:
+    """Whether an instruction starts, or is part of, a computation of the host."""
+    thread = (
+        x.attributes.get("async_execution_thread") or x.computation.execution_thread
+    )
+    return thread == "host" or is_host_compute(x)
+
+
 def in_space(shape: Shape, space: int) -> Shape:
     """A shape with every array in a memory space."""
     if shape.is_tuple:
@@ -105,6 +113,8 @@ def next_places(place: Place, callers: Callers) -> Iterator[Place]:
                 yield callee.parameters[0], index
         elif caller.opcode in ("call", "conditional"):
             yield caller, index
+        elif caller.opcode == "async-start":
+            yield caller, (1, *index)
 
 
 def _through(user: Instruction, k: int, index: ShapeIndex) -> Iterator[Place]:
@@ -124,5 +134,17 @@ def _through(user: Instruction, k: int, index: ShapeIndex) -> Iterator[Place]:
             yield callee.parameters[0], index
     elif opcode == "call":
         yield user.called_computations[0].parameters[k], index
+    elif opcode == "async-start":
+        yield user, (0, k, *index)
+        yield user.called_computations[0].parameters[k], index
+    elif opcode == "async-done":
+        if index[:1] == (1,):
+            yield user, index[1:]
+    elif opcode == "custom-call":
+        for output, number, part in user.attributes.get(
+            "output_to_operand_aliasing", ()
+        ):
+            if number == k and index[: len(part)] == tuple(part):
+                yield user, (*output, *index[len(part) :])
     elif opcode == "conditional" and k:
         yield user.called_computations[k - 1].parameters[0], index

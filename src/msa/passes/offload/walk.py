@@ -21,14 +21,14 @@ from msa.passes.offload.vocabulary import (
     Place,
     in_space,
     is_call_of,
-    is_host_compute,
     next_places,
+    on_host_thread,
     set_space,
 )
 
 _MOVES: Final = frozenset(
-    {"bitcast", "call", "conditional", "get-tuple-element", "opt-barrier"}
-    | {"tuple", "while"}
+    {"async-done", "async-start", "bitcast", "call", "conditional"}
+    | {"get-tuple-element", "opt-barrier", "tuple", "while"}
 )
 
 
@@ -123,7 +123,7 @@ class Offload:
             x.shape
         ):
             return [(user, ())]  # it changes the layout on the way
-        if user in self.copies or is_host_compute(user):
+        if user in self.copies or on_host_thread(user):
             return []
         self.compute_on_host(user)
         return []
@@ -131,6 +131,7 @@ class Offload:
     def compute_on_host(self, user: Instruction) -> None:
         """Let an instruction run on the host, or refuse."""
         if user.opcode == "custom-call" or user.opcode == "parameter":
+            _check_forwarding(user)
             return
         if not self.automatic:
             raise HostOffloadError(
@@ -156,6 +157,18 @@ class Offload:
             self.device_copies[x] = found
             self.copies.add(found)
         return found
+
+
+def _check_forwarding(call: Instruction) -> None:
+    """A custom call hands on a host value through one operand."""
+    rows = call.attributes.get("output_to_operand_aliasing", ())
+    given = [call.operands[number] for _, number, _ in rows]
+    if len(given) != len(set(given)):
+        raise HostOffloadError(
+            f"{call.name} updates one host value through two operands",
+            where=call.name,
+            hint="give it a copy for one of them",
+        )
 
 
 def moves_while_slicing(user: Instruction) -> bool:
