@@ -11,6 +11,7 @@ from msa.assignment.options import (
     InstructionCountPicker,
     SlicedPrefetchOptions,
 )
+from msa.assignment.problem import TRIVIAL_OPCODES
 
 #: Option → (how often it is set, values).
 _SOMETIMES: dict[str, tuple[float, tuple[Any, ...]]] = {
@@ -64,6 +65,8 @@ def random_options(seed: int, module: msa.Module) -> msa.Options:
         fields["block_prefetched_positions"] = tuple((name, ()) for name in chosen)
         fields["reserved_bytes_for_block_prefetches"] = rng.choice((256, 1024))
         fields["max_outstanding_block_prefetches"] = rng.choice((1, 3, 10))
+    else:
+        _reserve(random.Random(seed + 1), fields)
     return msa.Options(**fields)
 
 
@@ -95,3 +98,15 @@ def _forbid(rng: random.Random, fields: dict[str, Any]) -> None:
         fields["is_position_allowed_in_alternate_mem_fn"] = lambda place: bool(
             sum(place.instruction.name.encode()) % part
         )
+
+
+def _reserve(rng: random.Random, fields: dict[str, Any]) -> None:
+    """Scratch for some instructions, loops and asynchronous computations included."""
+    if rng.random() < 0.25:
+        share, size = rng.choice((2, 3, 5)), rng.choice((64, 192, 512))
+        fields["reserved_scoped_memory_fn"] = lambda x, operands, results: (
+            0 if x.opcode in TRIVIAL_OPCODES or sum(x.name.encode()) % share else size
+        )
+        fields["reduce_scoped_memory_limit"] = rng.random() < 0.3
+        if rng.random() < 0.3:
+            fields["expanded_scoped_alternate_memory_mode"] = "ENABLED"

@@ -85,7 +85,8 @@ def _build(facts: ValueFacts, value: Any, number: int, buffer: int, live: Any) -
             else 0.0
             for u in uses
         ),
-        placeable=_is_placeable(value, positions, options),
+        placeable=_is_placeable(value, positions, options)
+        and not _is_inside_asynchronous(facts, positions),
         definable=_is_definable(facts, value),
         is_tuple=shape.is_tuple,
         is_scalar=is_array and shape.is_effective_scalar,
@@ -102,6 +103,15 @@ def _build(facts: ValueFacts, value: Any, number: int, buffer: int, live: Any) -
         ),
         key=value,
     )
+
+
+def _is_inside_asynchronous(facts: ValueFacts, positions: list[Any]) -> bool:
+    """Whether the value never leaves a computation that runs asynchronously.
+
+    It may be needed at any time until that ends, not only at its own steps.
+    """
+    contexts = facts.analyses.schedule.async_context
+    return all(p.instruction.computation in contexts for p in positions)
 
 
 def _is_placeable(value: Any, positions: list[Any], options: Options) -> bool:

@@ -10,7 +10,7 @@ Reference: `ExportAllocationsForRepacking` and `ImportRepackedAllocations` in
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,11 +34,15 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class _Placed:
-    """A block and what it stands for: an allocation, or room held for a colour."""
+    """A block and what it stands for: an allocation, or room held for a colour.
+
+    Room may be held for `scratch`, which moves with it.
+    """
 
     block: AllocationBlock
     allocation: Allocation | None = None
     reservation: Reservation | None = None
+    scratch: Sequence[ScopedAllocation] = ()
 
 
 class Repacking:
@@ -69,16 +73,39 @@ class Repacking:
         for ring in rings.values():
             colocate(ring)
 
-    def add_scoped(self, scoped: list[ScopedAllocation], *, same_offset: bool) -> None:
-        """Blocks for scratch; all in one ring if it must stay at one address."""
+    def add_scoped(
+        self,
+        scoped: list[ScopedAllocation],
+        rooms: Sequence[tuple[list[Reservation], list[ScopedAllocation]]] = (),
+        *,
+        same_offset: bool,
+    ) -> None:
+        """Blocks for scratch; all in one ring if it must stay at one address.
+
+        `rooms`: pieces at one address that are held for several scratches together.
+        """
         first = len(self._placed)
         self.add(scoped)
+        for pieces, members in rooms:
+            self.add_room(pieces, members)
         if same_offset:
             colocate(
                 placed.block
                 for placed in self._placed[first:]
                 if not getattr(placed.allocation, "is_post_module", False)
             )
+
+    def add_room(
+        self, pieces: list[Reservation], scratch: list[ScopedAllocation]
+    ) -> None:
+        """Blocks for room, in pieces at one address, that several scratches share."""
+        blocks: list[AllocationBlock] = []
+        for piece in pieces:
+            block = self._block(piece.start, piece.end, piece.chunk)
+            inside = () if blocks else tuple(scratch)
+            self._placed.append(_Placed(block, reservation=piece, scratch=inside))
+            blocks.append(block)
+        colocate(blocks)
 
     def add_reservation(self, reservation: Reservation) -> None:
         """A block for room that is held for a colour, until it is released."""
@@ -188,6 +215,8 @@ def _import(placed: _Placed) -> None:
     block, allocation = placed.block, placed.allocation
     if placed.reservation is not None:
         placed.reservation.chunk = Chunk(block.offset, block.size)
+        for scoped in placed.scratch:
+            scoped.move(block.offset)
     elif isinstance(allocation, SlicedCopyAllocation) and block.repacked_slices:
         _import_slices(allocation, block)
     elif allocation is not None:

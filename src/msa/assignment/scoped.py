@@ -7,7 +7,11 @@ Reference: `AllocateReservedScopedAllocations` and
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msa.assignment.allocation import MemorySpace, Position, ScopedAllocation
+from msa.assignment.coloring import Reservation
+from msa.assignment.scratch import ScratchRoom, scratch_rooms
 from msa.assignment.state import State
 from msa.errors import CapacityError
 from msa.heap.chunk import Chunk, align_up
@@ -20,61 +24,125 @@ def scratch_of(state: State, step: int) -> int:
 
 
 def allocate_scoped(state: State) -> None:
-    """Place the scratch of every instruction, and the post-module scratch, at 0.
+    """Place the scratch of every instruction, and the post-module scratch.
+
+    All lies at address 0, but for scratch of asynchronous computations: that lies
+    where there is room from their start to their done.
 
     Raises:
         CapacityError: something else lies there already.
     """
     problem, options = state.problem, state.options
-    if problem.scratch_bytes:
-        for step in BreadthFirstMidpointIterator(0, problem.end - 1):
-            size = scratch_of(state, step)
-            if size > 0:
-                _place(state, Position(step), step, size, post_module=False)
+    sizes = {
+        step: size
+        for step in problem.scratch_bytes
+        if (size := scratch_of(state, step)) > 0
+    }
+    rooms = scratch_rooms(problem, sizes)
+    shared = {step: stay for room in rooms for step, stay in room.stays.items()}
+    alone: list[ScopedAllocation] = []
+    for step in BreadthFirstMidpointIterator(0, problem.end - 1) if sizes else ():
+        if step in sizes and step not in shared:
+            _hold_at_bottom(state, step, step, sizes[step])
+            alone.append(_add(state, Position(step), (step, step), sizes[step]))
     size = options.post_module_scoped_alternate_memory_size_in_bytes
     if size > 0:
         root = Position(problem.regions[0].root)
-        _place(state, root, problem.end, size, post_module=True)
+        _hold_at_bottom(state, problem.end, problem.end, size)
+        stay = (problem.end, problem.end)
+        alone.append(_add(state, root, stay, size, post_module=True))
+    bottom = [_place_room(state, room, sizes) for room in rooms if room.at_bottom]
+    elsewhere = [
+        _place_room(state, room, sizes) for room in rooms if not room.at_bottom
+    ]
     if state.repacking is not None:
         state.repacking.add_scoped(
-            [a for a in state.allocations if isinstance(a, ScopedAllocation)],
+            alone,
+            bottom,
             same_offset=options.allocate_reserved_scoped_memory_at_same_offset,
         )
+        for pieces, members in elsewhere:
+            state.repacking.add_room(pieces, members)
     state.transaction.commit()
 
 
-def _place(
-    state: State, position: Position, step: int, size: int, *, post_module: bool
-) -> None:
-    if not state.space.fits_at(step, step, size, 0):
+def _place_room(
+    state: State, room: ScratchRoom, sizes: Mapping[int, int]
+) -> tuple[list[Reservation], list[ScopedAllocation]]:
+    """Hold a room's pieces, and let its scratch lie at their address."""
+    offset = 0
+    if not room.at_bottom:
+        ((start, end, size),) = room.pieces
+        found = state.space.find(start, end, size)
+        if found is None:
+            step = next(iter(room.stays))
+            raise CapacityError(
+                f"{size} bytes of scratch of an asynchronous computation "
+                f"({state.problem.names[step]}) find no room in steps {start} to {end}",
+                step=step,
+                needed=size + state.space.peak.highest(start, end),
+                capacity=state.capacity,
+                hint="ask for less scratch, or raise the capacity",
+            )
+        offset = found
+    pieces = []
+    for start, end, size in room.pieces:
+        if room.at_bottom:
+            _hold_at_bottom(state, start, end, size)
+        else:
+            state.hold(start, end, offset, size)
+        pieces.append(Reservation(start, end, Chunk(offset, size)))
+    members = [
+        _add(state, Position(step), stay, sizes[step], offset=offset)
+        for step, stay in room.stays.items()
+    ]
+    return pieces, members
+
+
+def _hold_at_bottom(state: State, start: int, end: int, size: int) -> None:
+    if not state.space.fits_at(start, end, size, 0):
         raise CapacityError(
-            f"{size} bytes of scratch at step {step} do not fit at address 0",
-            step=step,
+            f"{size} bytes of scratch at step {start} do not fit at address 0",
+            step=start,
             needed=size,
             capacity=state.capacity,
         )
-    state.hold(step, step, 0, size)
-    state.finish(
-        ScopedAllocation(
-            value=-1,
-            position=position,
-            space=MemorySpace.ALTERNATE,
-            chunk=Chunk(0, size),
-            start=step,
-            end=step,
-            is_post_module=post_module,
-        )
+    state.hold(start, end, 0, size)
+
+
+def _add(
+    state: State,
+    position: Position,
+    stay: tuple[int, int],
+    size: int,
+    *,
+    offset: int = 0,
+    post_module: bool = False,
+) -> ScopedAllocation:
+    allocation = ScopedAllocation(
+        value=-1,
+        position=position,
+        space=MemorySpace.ALTERNATE,
+        chunk=Chunk(offset, size),
+        start=stay[0],
+        end=stay[1],
+        is_post_module=post_module,
     )
+    state.finish(allocation)
+    return allocation
 
 
 def extend_scoped_alternate_memory_allocations(state: State) -> None:
     """Give every instruction's scratch the largest free range at its step.
 
     Done after everything else: the ledger of free space is not told, as each scratch
-    is alone at its instant.
+    is alone at its instant. Scratch that is needed for longer stays as it is, and so
+    does that of steps which only rename or hand on what others still need.
     """
     for allocation in state.allocations:
         if not isinstance(allocation, ScopedAllocation):
+            continue
+        if allocation.start != allocation.end or _only_hands_on(state, allocation):
             continue
         chunk = allocation.chunk
         assert chunk is not None
@@ -83,6 +151,15 @@ def extend_scoped_alternate_memory_allocations(state: State) -> None:
         chosen = _larger(chosen, _largest_gap(state, live))
         allocation.chunk = chosen
         state.space.heap_size = max(state.space.heap_size, chosen.end)
+
+
+def _only_hands_on(state: State, scratch: ScopedAllocation) -> bool:
+    problem, step = state.problem, scratch.position.step
+    if problem.opcodes[step] == "parameter":
+        return problem.region_of[step] != 0
+    return not scratch.is_post_module and (
+        problem.is_trivial(step) or step in problem.called
+    )
 
 
 def _larger(one: Chunk, other: Chunk) -> Chunk:

@@ -157,7 +157,7 @@ def _process(
             if allocation.is_post_module:
                 post_module = allocation.chunk
             else:
-                scoped[state.steps[allocation.start]] = allocation.chunk
+                scoped[state.steps[allocation.position.step]] = allocation.chunk
             continue
         _LOWER[type(allocation)](state, allocation)
         if allocation.is_alternate and allocation.chunk is not None:

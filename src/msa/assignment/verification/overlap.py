@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from sortedcontainers import SortedList
 
 from msa.analysis.operand_sharing import OperandSharing
 from msa.analysis.values import Value
 from msa.assignment.verification.findings import Findings
 from msa.assignment.verification.joins import joined_slices
+from msa.assignment.verification.occupants import Occupant
+from msa.assignment.verification.scratch import scratch_occupants
 from msa.assignment.verification.storage import Storage
 from msa.hlo.instruction import Instruction
-
-
-class Occupant(NamedTuple):
-    """Bytes `[offset, end)` needed in steps `[start, stop)`."""
-
-    offset: int
-    end: int
-    start: int
-    stop: int
-    name: str
-    values: tuple[Value, ...]
 
 
 def check_overlap(findings: Findings, storage: Storage) -> None:
@@ -49,11 +38,7 @@ def _occupants(storage: Storage) -> list[Occupant]:
         for buffer in storage.placed
         for start, stop in buffer.spans
     ]
-    for instruction, offset, size in storage.scratch:
-        step = storage.analyses.schedule.time_of(instruction)
-        name = f"scratch of {instruction.name}"
-        occupants.append(Occupant(offset, offset + size, step, step + 1, name, ()))
-    return occupants
+    return occupants + scratch_occupants(storage)
 
 
 class _Sweep:
