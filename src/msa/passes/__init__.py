@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from msa.passes.binding import Binding as Binding
     from msa.passes.binding import bind_memory_spaces as bind_memory_spaces
     from msa.passes.offload import HostOffloading as HostOffloading
+    from msa.passes.offload import OffloadedValue as OffloadedValue
+    from msa.passes.offload import offload_report as offload_report
     from msa.passes.offload import offload_to_host as offload_to_host
     from msa.passes.pipeline import Pipeline as Pipeline
     from msa.passes.propagation import check_memory_spaces as check_memory_spaces
@@ -27,6 +29,8 @@ _HOMES = {
     "Binding": "binding",
     "bind_memory_spaces": "binding",
     "HostOffloading": "offload",
+    "OffloadedValue": "offload",
+    "offload_report": "offload",
     "offload_to_host": "offload",
     "Pass": "base",
     "Pipeline": "pipeline",
@@ -41,12 +45,14 @@ _HOMES = {
 __all__ = [
     "Binding",
     "HostOffloading",
+    "OffloadedValue",
     "Pass",
     "Pipeline",
     "Rematerialization",
     "RematerializationOptions",
     "bind_memory_spaces",
     "check_memory_spaces",
+    "offload_report",
     "offload_to_host",
     "pass_names",
     "propagate_memory_spaces",

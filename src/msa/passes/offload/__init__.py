@@ -8,6 +8,7 @@ from msa.passes.offload.offloader import (
     OffloadToHost,
     offload_to_host,
 )
+from msa.passes.offload.report import OffloadedValue, offload_report
 from msa.passes.offload.vocabulary import HostOffloadError
 
 __all__ = [
@@ -15,5 +16,7 @@ __all__ = [
     "HostOffloading",
     "LegalizeHostOffload",
     "OffloadToHost",
+    "OffloadedValue",
+    "offload_report",
     "offload_to_host",
 ]

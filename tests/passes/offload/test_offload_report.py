@@ -1,0 +1,77 @@
+"""Costs of transfers to the host (HO-10), by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+import msa
+from msa.passes.offload import offload_report
+from msa.passes.rematerialization import HostMemory
+
+# 1024 bytes out and back; 256 operations per step between.
+TEXT = """
+HloModule m, is_scheduled=true
+ENTRY e {
+  x = f32[256]{0} parameter(0)
+  v = f32[256]{0} negate(x)
+  out = f32[256]{0:S(5)} copy(v)
+  a = f32[256]{0} negate(x)
+  b = f32[256]{0} negate(a)
+  c = f32[256]{0} negate(b)
+  back = f32[256]{0} copy(out)
+  ROOT z = f32[256]{0} add(c, back)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("bandwidth", "hidden", "exposed"), [(1024.0, 2.0, 0.0), (256.0, 3.0, 5.0)]
+)
+def test_transfers_against_computing_HO10(
+    bandwidth: float, hidden: float, exposed: float
+) -> None:
+    host = HostMemory(bandwidth, bandwidth, rates={"flops": 256.0})
+    (row,) = offload_report(msa.parse(TEXT), host)
+    assert (row.value, row.bytes_out, row.bytes_in) == ("out{}", 1024, 1024)
+    assert row.transfer_seconds == pytest.approx(2048 / bandwidth)
+    assert row.compute_seconds == pytest.approx(3.0)  # a, b and c
+    assert row.hidden_seconds == pytest.approx(hidden)
+    assert row.exposed_seconds == pytest.approx(exposed)
+    assert row.can_hide == (exposed == 0)
+
+
+def test_peak_saved_HO10() -> None:
+    # The peak is where z is made: x, c, back and z. With v kept on the device, the
+    # step that makes c holds x, b, c and v, which is no more.
+    host = HostMemory(1.0, 1.0)
+    (row,) = offload_report(msa.parse(TEXT), host)
+    assert row.peak_saved_bytes == 0
+    # Where c reads a too, that step holds x, a, b, c and v: one array more.
+    text = TEXT.replace("negate(b)", "add(a, b)")
+    (row,) = offload_report(msa.parse(text), host)
+    assert row.peak_saved_bytes == 1024
+
+
+def test_updates_and_slices_HO10() -> None:
+    module = msa.parse("""
+HloModule m, is_scheduled=true
+ENTRY e {
+  x = f32[1,64]{1,0} parameter(0)
+  i = s32[] parameter(1)
+  w = f32[4,64]{1,0:S(5)} custom-call(), custom_call_target="AllocateBuffer"
+  u = f32[4,64]{1,0:S(5)} dynamic-update-slice(w, x, i, i)
+  n = f32[1,64]{1,0} negate(x)
+  s = f32[1,64]{1,0} dynamic-slice(u, i, i), dynamic_slice_sizes={1,64}
+  ROOT z = f32[1,64]{1,0} add(n, s)
+}""")
+    (row,) = offload_report(module, HostMemory(64.0, 128.0, rates={"flops": 64.0}))
+    assert (row.bytes_out, row.bytes_in) == (256, 256)
+    assert row.transfer_seconds == pytest.approx(4 + 2)
+    assert row.compute_seconds == pytest.approx(1.0)
+    # The peak is at z: x, n, s, z (256 each) and i (4). With the buffer (1024) on the
+    # device, x, n, s and i lie beside it at s.
+    assert row.peak_saved_bytes == (3 * 256 + 4 + 1024) - (4 * 256 + 4)
+
+
+def test_nothing_on_the_host_HO10() -> None:
+    module = msa.schedule(msa.parse("ENTRY e { ROOT x = f32[8]{0} parameter(0) }"))
+    assert offload_report(module, HostMemory(1.0, 1.0)) == ()
