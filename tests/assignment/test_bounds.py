@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import msa
+from msa.assignment import bound_windows
 from msa.assignment.bound_residency import Stay, most_saved
 from msa.assignment.bounds import fastest_seconds, lower_bound_seconds
 from msa.assignment.build import build_problem
 from msa.target import Target
+from msa.testing import random_module
 
 MACHINE = Target(
     name="toy",
@@ -212,3 +214,17 @@ def test_no_choice_of_stays_saves_more(
             best = max(best, sum(s.saved for s in kept))
     found = most_saved(stays, 11, capacity)
     assert best - 1e-9 <= found <= sum(s.saved for s in stays) + 1e-9
+
+
+@pytest.mark.parametrize("cuts", [2, 3, 5, 16])
+@pytest.mark.parametrize("seed", range(6))
+def test_fewer_windows_never_raise_the_bound(
+    monkeypatch: pytest.MonkeyPatch, cuts: int, seed: int
+) -> None:
+    module = msa.analysis.prepare(random_module(seed, size=60, vector=64))
+    target = Target.preset("tpu_v5e").replace(alternate_memory_bytes=1024)
+    problem = build_problem(module, target)
+    trips = msa.simulate(module, target).trip_counts
+    full = lower_bound_seconds(problem, trips)
+    monkeypatch.setattr(bound_windows, "_CUTS", cuts)
+    assert 0.0 < lower_bound_seconds(problem, trips) <= full
