@@ -140,6 +140,20 @@ def test_an_element_of_a_loop_is_the_result_MB16() -> None:
     assert "outputs equal" in result.proof
 
 
+def test_temporaries_in_a_space_of_their_own_MB8() -> None:
+    # Nothing fits into fast memory. Of u and v, u is over before the result w begins
+    # and takes its storage; v, which w reads, is a temporary, and the only one.
+    small = TARGET.replace(alternate_memory_bytes=1024)
+    together = run(msa.parse(DOTS), small, PipelineOptions(prove=False))
+    apart = run(msa.parse(DOTS), small, PipelineOptions(prove=False, temporary_space=2))
+    assert set(together.bytes_by_space) == {0}
+    assert apart.bytes_by_space[2] == 128 * 128 * 4
+    assert sum(apart.bytes_by_space.values()) == together.bytes_by_space[0]
+    assert apart.address("v").space == 2
+    assert apart.address("u").space == apart.address("w").space == 0
+    assert apart.violations == ()
+
+
 def test_host_values_have_host_storage_MB16() -> None:
     result = run(msa.parse(OFFLOADED), TARGET)
     assert result.bytes_by_space[5] == 128 * 128 * 4

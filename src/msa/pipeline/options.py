@@ -21,6 +21,8 @@ class PipelineOptions:
         rematerialization: more settings for that stage (see
             `msa.passes.RematerializationOptions`).
         automatic_host_compute: see `msa.passes.offload_to_host`.
+        temporary_space: where temporaries of default memory are counted apart (2 on
+            GPUs); None for not at all.
         prove: execute the module as it came and as it leaves, and compare.
         fail_fast: raise at the first violation instead of listing all.
         seed: of the inputs of the proof.
@@ -31,6 +33,7 @@ class PipelineOptions:
     memory_limit_bytes: int | str | None = None
     rematerialization: dict[str, Any] = field(default_factory=dict)
     automatic_host_compute: bool = True
+    temporary_space: int | None = None
     prove: bool = True
     fail_fast: bool = False
     seed: int = 0

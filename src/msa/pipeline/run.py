@@ -193,7 +193,9 @@ class _Flow:
         self.analyses = AnalysisManager(self.module)
         buffers = BufferAssignment.run(
             self.module,
-            BufferAssignmentOptions(can_use=can_use_allocation),
+            BufferAssignmentOptions(
+                can_use=can_use_allocation, temp_color=self.options.temporary_space
+            ),
             live=self.analyses.live_ranges,
         )
         total = sum(a.size for a in buffers.allocations)
