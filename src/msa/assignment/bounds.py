@@ -18,10 +18,9 @@ from collections.abc import Sequence, Set
 from msa.assignment.bound_residency import Traffic, residency_bound
 from msa.assignment.bound_windows import windows_bound
 from msa.assignment.estimate import FREE
-from msa.assignment.problem import Problem, Value
+from msa.assignment.problem import TRIVIAL_OPCODES, Problem, Value
 
 _RUNNING = frozenset({"call", "conditional", "while"})
-_NAMING = frozenset({"bitcast", "get-tuple-element", "tuple"})
 
 _Access = tuple[int, float, int]
 """Buffer, bytes moved, bytes of storage."""
@@ -85,7 +84,12 @@ def fastest_seconds(
         )
     }
     for step, opcode in enumerate(problem.opcodes):
-        if step in free or opcode in _NAMING or opcode in FREE or step in shrunk:
+        if (
+            step in free
+            or opcode in TRIVIAL_OPCODES
+            or opcode in FREE
+            or step in shrunk
+        ):
             continue
         all_bytes = max(0.0, problem.total_bytes[step])
         read = written = 0.0
