@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import msa
-from msa.assignment import bound_windows
+from msa.assignment import bound_windows, bounds
 from msa.assignment.bound_residency import Stay, most_saved
+from msa.assignment.bound_windows import windows_bound
 from msa.assignment.bounds import fastest_seconds, lower_bound_seconds
 from msa.assignment.build import build_problem
 from msa.target import Target
@@ -216,15 +217,47 @@ def test_no_choice_of_stays_saves_more(
     assert best - 1e-9 <= found <= sum(s.saved for s in stays) + 1e-9
 
 
-@pytest.mark.parametrize("cuts", [2, 3, 5, 16])
-@pytest.mark.parametrize("seed", range(6))
-def test_fewer_windows_never_raise_the_bound(
-    monkeypatch: pytest.MonkeyPatch, cuts: int, seed: int
+def plain_windows(problem, fastest, known, capacity) -> float:
+    """The bound by its definition: every cut of the entry's steps, every window."""
+    reads, makes, leaves = bound_windows._moves(problem, known, problem.outermost)
+    steps = [s for s in range(problem.end) if problem.region_of[s] == 0]
+    best = [0.0]  # by number of entry steps before the cut
+    for last in range(len(steps)):
+        found = best[-1]
+        for first in range(last + 1):
+            begin = steps[first - 1] + 1 if first else 0
+            inside = range(begin, steps[last] + 1)
+            coming = sum(a for s in inside for before, a in reads[s] if before < begin)
+            going = sum(a for s in inside for _, a in makes[s])
+            going -= sum(a for s in inside for made, a in leaves[s] if made >= begin)
+            moved = max(0.0, coming - (capacity if first else 0.0))
+            moved += max(0.0, going - (0.0 if last == len(steps) - 1 else capacity))
+            work = sum(
+                fastest[s]
+                for s in range(problem.end)
+                if begin <= problem.outermost[s] <= steps[last]
+            )
+            moved /= problem.machine.default_bandwidth
+            found = max(found, best[first] + max(work, moved))
+        best.append(found)
+    return best[-1]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_windows_are_cut_in_the_best_way(
+    monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     module = msa.analysis.prepare(random_module(seed, size=60, vector=64))
     target = Target.preset("tpu_v5e").replace(alternate_memory_bytes=1024)
     problem = build_problem(module, target)
-    trips = msa.simulate(module, target).trip_counts
-    full = lower_bound_seconds(problem, trips)
-    monkeypatch.setattr(bound_windows, "_CUTS", cuts)
-    assert 0.0 < lower_bound_seconds(problem, trips) <= full
+    calls = []
+    monkeypatch.setattr(
+        bounds, "windows_bound", lambda *given: calls.append(given) or 0.0
+    )
+    lower_bound_seconds(problem, msa.simulate(module, target).trip_counts)
+    (given,) = calls
+    full = plain_windows(*given)
+    assert windows_bound(*given) == pytest.approx(full, rel=1e-12)
+    for cuts in (2, 3, 5, 16):  # any choice of cuts is a bound, if a lower one
+        monkeypatch.setattr(bound_windows, "_CUTS", cuts)
+        assert 0.0 < windows_bound(*given) <= full * (1 + 1e-12)
