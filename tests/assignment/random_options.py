@@ -32,8 +32,13 @@ _SOMETIMES: dict[str, tuple[float, tuple[Any, ...]]] = {
 }
 
 
-def random_options(seed: int, module: msa.Module) -> msa.Options:
-    """Options that fit each other, the same for the same seed."""
+def random_options(
+    seed: int, module: msa.Module, *, scratch: bool = False
+) -> msa.Options:
+    """Options that fit each other, the same for the same seed.
+
+    With `scratch` some instructions ask for scratch in any case.
+    """
     rng = random.Random(seed)
     fields: dict[str, Any] = {
         name: rng.choice(values)
@@ -66,7 +71,7 @@ def random_options(seed: int, module: msa.Module) -> msa.Options:
         fields["reserved_bytes_for_block_prefetches"] = rng.choice((256, 1024))
         fields["max_outstanding_block_prefetches"] = rng.choice((1, 3, 10))
     else:
-        _reserve(random.Random(seed + 1), fields)
+        _reserve(random.Random(seed + 1), fields, always=scratch)
     return msa.Options(**fields)
 
 
@@ -100,9 +105,9 @@ def _forbid(rng: random.Random, fields: dict[str, Any]) -> None:
         )
 
 
-def _reserve(rng: random.Random, fields: dict[str, Any]) -> None:
+def _reserve(rng: random.Random, fields: dict[str, Any], *, always: bool) -> None:
     """Scratch for some instructions, loops and asynchronous computations included."""
-    if rng.random() < 0.25:
+    if rng.random() < 0.25 or always:
         share, size = rng.choice((2, 3, 5)), rng.choice((64, 192, 512))
         fields["reserved_scoped_memory_fn"] = lambda x, operands, results: (
             0 if x.opcode in TRIVIAL_OPCODES or sum(x.name.encode()) % share else size

@@ -333,6 +333,16 @@ def test_invariant_needs_no_eviction_in_the_body_a3_8() -> None:
     made.plan.prove()
 
 
+@pytest.mark.parametrize("faithful", [False, True])
+def test_names_of_the_results_of_a_loop_that_grew_a3_8(faithful) -> None:
+    made = plan(invariant_loop(15), count_options(faithful=faithful))
+    elements = made.by_name["s"].operands
+    assert [e.tuple_index for e in elements] == [0, 1]
+    assert all(e.operands[0].name == "while" for e in elements)
+    # XLA gives all readers of a loop that it widens new elements.
+    assert ([e.name for e in elements] == ["w0", "w1"]) is not faithful
+
+
 def test_short_body_needs_no_extra_parameter_a3_9() -> None:
     made = plan(invariant_loop(3))
     assert len(made.by_name["while"].shape.children) == 4

@@ -9,11 +9,11 @@ import msa.testing
 from assignment.random_options import random_options
 
 
-def check(seed: int, size: int) -> None:
+def check(seed: int, size: int, *, scratch: bool = False) -> None:
     """Plan and prove the program of a seed; it may honestly not fit."""
     vector = (64, 256, 1024)[seed % 3]
     program = msa.testing.random_module(seed, size=size, vector=vector)
-    options = random_options(seed, program)
+    options = random_options(seed, program, scratch=scratch)
     target = msa.Target.preset("tpu_v5e").replace(
         alternate_memory_bytes=max(vector * 4 * (1, 2, 4, 8, 32)[seed % 5], 1024),
         alignment_bytes=(8, 64, 256)[seed // 3 % 3],
@@ -42,6 +42,19 @@ def test_programs_that_were_hard(seed) -> None:
 @pytest.mark.parametrize("seed", [201796])
 def test_smaller_programs_that_were_hard(seed) -> None:
     check(seed, 40)
+
+
+# A loop's parameter is read asynchronously while it leaves a barrier.
+@pytest.mark.parametrize("seed", [300533])
+def test_programs_with_scratch_that_were_hard(seed) -> None:
+    check(seed, 80, scratch=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(20))
+def test_many_random_programs_with_scratch(block) -> None:
+    for seed in range(310_000 + 50 * block, 310_050 + 50 * block):
+        check(seed, (20, 40, 80)[seed % 3], scratch=True)
 
 
 @pytest.mark.slow

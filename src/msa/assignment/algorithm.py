@@ -17,7 +17,6 @@ from msa.assignment.cross_program import (
     CrossProgramPrefetch,
     allocate_cross_program_prefetches,
 )
-from msa.assignment.donated import keep_inputs_in_place
 from msa.assignment.dumps import dump
 from msa.assignment.finalize import finalize, mark_finalized, uncommit
 from msa.assignment.inefficient import (
@@ -160,7 +159,6 @@ class MsaAlgorithm:
                     "operations exclude each other once one was replaced"
                 )
             state.repacking.run(state, discard=True)
-        keep_inputs_in_place(state)
         transform(state)
         allocate_windows(state)
         if state.options.expanded_scoped_alternate_memory_mode == "ENABLED":

@@ -274,8 +274,7 @@ class JointAllocation:
             state.options.allocation_request_modifier_testing_fn(request)
         if state.coloring is not None:
             state.coloring.mark(request)
-        if target.contiguous:
-            request.held = self._values[:number]
+        request.together, request.number = self._values, number
         before = len(target.sequence)
         outcome = allocate_segment(state, request)
         modifier = state.options.allocation_result_modifier_testing_fn

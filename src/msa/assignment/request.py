@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from msa.assignment.allocation import AliasedOffset
@@ -33,7 +34,8 @@ class AllocationRequest:
         required_copy_latest: the replacement has to land before this step.
         only_extend: no use is served, the allocation only lasts to the end.
         no_copy_start: first step at which the storage is not yet held.
-        held: allocation values handled before, whose storage may be shared.
+        together: allocation values of the proposal, in the order they are handled.
+        number: how many of them were handled before.
         size_override: bytes that are copied, if not all of them (windows).
         window: whether the copy is a window of the operand.
         start_in_alternate, …: colours that the ends must have.
@@ -60,7 +62,8 @@ class AllocationRequest:
     required_copy_latest: int = 0
     only_extend: bool = False
     no_copy_start: int | None = None
-    held: list[AllocationValue] | None = None
+    together: Sequence[AllocationValue] = ()
+    number: int = 0
     size_override: int | None = None
     window: bool = False
     start_in_alternate: bool = False
@@ -74,3 +77,8 @@ class AllocationRequest:
         if self.size_override is not None:
             return self.size_override
         return self.target.value.size
+
+    @property
+    def handled(self) -> Sequence[AllocationValue]:
+        """Allocation values handled before, whose storage may be shared."""
+        return self.together[: self.number]

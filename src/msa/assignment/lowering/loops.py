@@ -8,7 +8,12 @@ from __future__ import annotations
 
 from msa.assignment.allocation import ParentAllocation
 from msa.assignment.lowering.state import LoweringState, Place
-from msa.assignment.lowering.tuples import elements_of, keep_prefix, make_tuple
+from msa.assignment.lowering.tuples import (
+    elements_of,
+    give_prefix,
+    keep_prefix,
+    make_tuple,
+)
 from msa.hlo.shape import Shape
 
 
@@ -26,6 +31,9 @@ def lower_parent(state: LoweringState, allocation: ParentAllocation) -> None:
     parameters = [c.parameters[0] for c in loop.called_computations]
     for grown in (loop, *parameters):
         grown.shape = wide
+    if state.options.faithful:
+        give_prefix(state, loop, count)
+    for grown in (loop, *parameters):
         keep_prefix(state, grown, count)
     parameter = parameters[0]
     state.places[allocation] = Place(parameter, (count,))

@@ -66,6 +66,7 @@ class LoweringState:
         places: where each lowered allocation lives.
         transfers: instructions to schedule, in order of allocation.
         redirected: elements that are to be read from copies; others read the original.
+        renamed: elements of loops' results whose names replace others.
         copy_of: allocation → (start, done) instructions that move its bytes.
     """
 
@@ -78,6 +79,7 @@ class LoweringState:
         "options",
         "places",
         "redirected",
+        "renamed",
         "steps",
         "transfers",
     )
@@ -92,6 +94,7 @@ class LoweringState:
         self.transfers: list[TransferStep] = []
         self.copy_of: dict[Allocation, list[tuple[Instruction, Instruction]]] = {}
         self.redirected: set[Instruction] = set()
+        self.renamed: set[Instruction] = set()
         self._kept: list[tuple[Use, Instruction]] = []
         self._elements: dict[Instruction, dict[int, Instruction]] = {}
         self._tuple_edits: dict[
@@ -128,14 +131,20 @@ class LoweringState:
                     known.setdefault(user.tuple_index, user)
             self._elements[of] = known
         if number not in known:
-            known[number] = of.computation.create(
-                "get-tuple-element",
-                "get-tuple-element",
-                of.shape.subshape((number,)),
-                (of,),
-                {"index": number},
-            )
+            return self.new_element(of, number)
         return known[number]
+
+    def new_element(self, of: Instruction, number: int) -> Instruction:
+        """A new get-tuple-element, which names the element from now on."""
+        made = of.computation.create(
+            "get-tuple-element",
+            "get-tuple-element",
+            of.shape.subshape((number,)),
+            (of,),
+            {"index": number},
+        )
+        self._elements.setdefault(of, {})[number] = made
+        return made
 
     def redirect(self, allocations: Iterable[Allocation]) -> None:
         """Note the elements that copies serve: their originals are read by others."""

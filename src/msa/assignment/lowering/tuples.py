@@ -113,3 +113,23 @@ def keep_prefix(state: LoweringState, wide: Instruction, count: int) -> None:
             reader.replace_operand(number, narrow)
     if wide.is_root:
         wide.computation.root = narrow
+
+
+def give_prefix(state: LoweringState, wide: Instruction, count: int) -> None:
+    """Give all readers of `wide`, which grew, new names of its first elements.
+
+    As XLA does, where `keep_prefix` leaves readers of single elements alone: what
+    copies read is named by the new get-tuple-elements afterwards. Once is enough,
+    however often `wide` grows.
+    """
+    readers = [user for user in wide.users if user not in state.renamed]
+    if not readers:
+        return
+    elements = [state.new_element(wide, number) for number in range(count)]
+    state.renamed.update(elements)
+    narrow = make_tuple(wide, elements)
+    for reader in readers:
+        for number in reader.operand_indices(wide):
+            reader.replace_operand(number, narrow)
+    if wide.is_root:
+        wide.computation.root = narrow

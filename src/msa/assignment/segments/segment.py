@@ -14,6 +14,7 @@ from msa.assignment.request import AllocationRequest
 from msa.assignment.required import ContradictionError, Required
 from msa.assignment.segments.chunks import live_allocation
 from msa.assignment.segments.evict import evict
+from msa.assignment.segments.home import home, may_write
 from msa.assignment.segments.no_copy import allocate_without_copy
 from msa.assignment.segments.prefetch import PASS_ON, prefetch
 from msa.assignment.state import State
@@ -139,12 +140,12 @@ def _respect_dual_live(
     """Do not book storage that an aliased value already holds (see `joint`)."""
     if not request.source.contiguous or at_start is None:
         return
-    if at_start.space is not ALTERNATE or request.held is None:
+    if at_start.space is not ALTERNATE:
         return
     assert at_start.offset is not None
     chunk = Chunk(at_start.offset.offset, request.size)
     last = request.start
-    for item in request.held:
+    for item in request.handled:
         for allocation in item.sequence:
             if (
                 allocation.is_alternate
@@ -191,29 +192,17 @@ def _default_allocation(
     if previous is not None:
         return previous, SUCCESS
     if sequence and sequence[-1].position == source.position:
+        resident = home(state, request)
+        if resident is not None:
+            return resident, SUCCESS
         forced = request.start_in_alternate or request.end_in_alternate
-        if not forced and _is_input_inside(state, request):
+        if not forced and not may_write(state, request):
             return None, failures | REQUIRES_UNCOMMIT
         outcome = evict(state, request, force=forced)
         if outcome != SUCCESS:
             return None, outcome | REQUIRES_UNCOMMIT
         return sequence[-1], SUCCESS
     return _pin_in_default(request), SUCCESS
-
-
-def _is_input_inside(state: State, request: AllocationRequest) -> bool:
-    """Whether an input of the program is to be written back inside a region.
-
-    What a region hands on shares the input's storage, which nobody may write: the
-    caller still owns it.
-    """
-    problem, source = state.problem, request.source
-    value = source.value
-    return (
-        source.region != 0
-        and value.position.step in problem.regions[0].parameters
-        and value.live[1] >= len(problem.names)
-    )
 
 
 def _pin_in_default(request: AllocationRequest) -> Allocation:
