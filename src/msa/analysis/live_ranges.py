@@ -18,7 +18,7 @@ from msa.analysis.flatten import FlattenedSchedule
 from msa.analysis.values import Position, Value
 from msa.hlo.instruction import Instruction
 from msa.hlo.module import Module
-from msa.hlo.shape import UNBOUNDED, Shape, ShapeIndex
+from msa.hlo.shape import UNBOUNDED, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,20 +164,16 @@ def whole_size(shape: Shape) -> int:
 class _Measure:
     """Measures ranges of single values."""
 
-    __slots__ = ("_alias", "_aliased", "_flat", "_module", "_scoped", "_time")
+    __slots__ = ("_alias", "_flat", "_read_only", "_scoped", "_time")
 
     def __init__(
         self, alias: AliasAnalysis, flat: FlattenedSchedule, module_scoped: bool
     ) -> None:
-        module = alias.module
         self._alias = alias
-        self._module = module
         self._flat = flat
         self._scoped = module_scoped
         self._time: list[int] = flat.time.tolist()
-        self._aliased: set[tuple[int, ShapeIndex]] = {
-            (a.parameter_number, a.parameter_index) for a in module.aliases
-        }
+        self._read_only = alias.module.read_only_inputs()
 
     def ranges(self) -> dict[int, TimeBound]:
         ranges = {}
@@ -193,7 +189,7 @@ class _Measure:
         start = self._time[instruction.id]
         if instruction.opcode == "parameter":
             start = self._flat.spans[computation][0]
-            if self._is_read_only(instruction, definition[1]):
+            if definition in self._read_only:
                 return TimeBound(start, self._flat.end, definition)
         end, where = self._definition_end(instruction), definition
         for position in value.positions[1:]:
@@ -203,12 +199,6 @@ class _Measure:
         for use in value.uses:
             end = max(end, self._use_time(use[0]))
         return TimeBound(start, end, where)
-
-    def _is_read_only(self, parameter: Instruction, index: ShapeIndex) -> bool:
-        return (
-            parameter.computation is self._module.entry
-            and (parameter.parameter_number, index) not in self._aliased
-        )
 
     def _definition_end(self, instruction: Instruction) -> int:
         end = self._position_end(instruction)

@@ -47,19 +47,17 @@ class Residency:
     [[(0, 4)], [(1, 3)], [(2, 4)], [(3, 4)]]
     """
 
-    __slots__ = ("_alias", "_kept_inputs", "_schedule", "_time")
+    __slots__ = ("_alias", "_read_only", "_schedule", "_time")
 
     def __init__(self, alias: AliasAnalysis, schedule: FlattenedSchedule) -> None:
         self._alias = alias
         self._schedule = schedule
         self._time: list[int] = schedule.time.tolist()
-        given = {(a.parameter_number, a.parameter_index) for a in alias.module.aliases}
-        given |= set(alias.module.buffer_donors)
-        self._kept_inputs = given
+        self._read_only = alias.module.read_only_inputs(donors=True)
 
     def spans(self, value: Value) -> list[Span]:
         """Intervals of one value, ascending. Linear in its positions and uses."""
-        if self._is_kept_input(value):
+        if value.position in self._read_only:
             return [(0, self._schedule.end)]
         begins: dict[Computation, int] = {}
         ends: dict[Computation, int] = {}
@@ -91,14 +89,6 @@ class Residency:
     def of_buffer(self, values: Iterable[Value]) -> list[Span]:
         """Intervals of values that share storage, joined where they meet."""
         return merged(span for value in values for span in self.spans(value))
-
-    def _is_kept_input(self, value: Value) -> bool:
-        instruction, index = value.position
-        return (
-            instruction.opcode == "parameter"
-            and instruction.computation is self._alias.module.entry
-            and (instruction.parameter_number, index) not in self._kept_inputs
-        )
 
     def _of_position(self, instruction: Instruction, time: int) -> Span:
         """Begin, and the least end, that appearing at an instruction asks for."""

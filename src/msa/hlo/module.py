@@ -120,6 +120,37 @@ class Module:
         """Instructions in all computations."""
         return sum(len(c.instructions) for c in self.computations)
 
+    @property
+    def tied_inputs(self) -> dict[tuple[int, ShapeIndex], Alias]:
+        """`(parameter number, index)` of inputs that give an output its storage."""
+        return {(a.parameter_number, a.parameter_index): a for a in self.aliases}
+
+    def read_only_inputs(
+        self, *, donors: bool = False
+    ) -> frozenset[tuple[Instruction, ShapeIndex]]:
+        """Nodes of the entry's parameters whose storage may not be overwritten.
+
+        Those are all but the tied ones; with `donors`, but for storage that the
+        caller gives away without tying it to an output, too. Linear in the nodes.
+
+        >>> import msa
+        >>> module = msa.parse('''
+        ... HloModule m, input_output_alias={ {}: (0, {}, may-alias) }
+        ... ENTRY e { p = f32[4] parameter(0) q = f32[4] parameter(1)
+        ...           ROOT a = f32[4] add(p, q) }''')
+        >>> [(x.name, index) for x, index in module.read_only_inputs()]
+        [('q', ())]
+        """
+        given = set(self.tied_inputs)
+        if donors:
+            given.update(self.buffer_donors)
+        return frozenset(
+            (parameter, index)
+            for parameter in self.entry.parameters
+            for index, _ in parameter.shape.nodes()
+            if (parameter.parameter_number, index) not in given
+        )
+
     def computation(self, name: str) -> Computation:
         """The computation of that name (raises KeyError)."""
         for computation in self.computations:

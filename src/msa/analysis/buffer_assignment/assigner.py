@@ -146,9 +146,7 @@ class Assigner:
         self._reusable: list[int] = []
         self._occupancy = Occupancy()
         module = live.module
-        self._aliased = {
-            (a.parameter_number, a.parameter_index) for a in module.aliases
-        }
+        self._aliased = module.tied_inputs
         self._live_out = {buffer.id for buffer in self.alias.live_out_buffers}
         self._entry = module.entry
         self._sizes: dict[int, int] = {}

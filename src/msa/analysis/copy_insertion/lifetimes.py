@@ -32,15 +32,13 @@ class Lifetimes:
     Linear in positions and uses.
     """
 
-    __slots__ = ("_dataflow", "_flat", "_given", "_time", "end", "held", "spans")
+    __slots__ = ("_dataflow", "_flat", "_read_only", "_time", "end", "held", "spans")
 
     def __init__(self, dataflow: DataflowAnalysis, flat: FlattenedSchedule) -> None:
         self._dataflow = dataflow
         self._flat = flat
         self._time: list[int] = flat.time.tolist()
-        self._given = {
-            (a.parameter_number, a.parameter_index) for a in dataflow.module.aliases
-        }
+        self._read_only = dataflow.module.read_only_inputs()
         self.end = flat.end
         self.held: set[int] = set()
         self.spans: dict[int, tuple[int, int]] = {}
@@ -50,13 +48,8 @@ class Lifetimes:
 
     def is_read_only(self, value: Value) -> bool:
         """Whether a value's storage must not be written: constants, kept arguments."""
-        x = value.instruction
-        if x.opcode == "constant":
-            return True
         return (
-            x.opcode == "parameter"
-            and x.computation is self._dataflow.module.entry
-            and (x.parameter_number, value.index) not in self._given
+            value.instruction.opcode == "constant" or value.position in self._read_only
         )
 
     def _span(self, value: Value) -> tuple[int, int]:

@@ -34,10 +34,8 @@ class _Finder:
         module = assignment.module
         self._parameters = module.entry.parameters
         self._root = module.entry.root
-        self._aliases = {
-            (a.parameter_number, a.parameter_index): a for a in module.aliases
-        }
-        self._donors = set(module.buffer_donors)
+        self._aliases = module.tied_inputs
+        self._read_only = module.read_only_inputs(donors=True)
         taken = {a.output_index for a in module.aliases}
         # Outputs without an argument's storage, by shape, first output first.
         self._free: dict[Shape, list[ShapeIndex]] = {}
@@ -53,7 +51,7 @@ class _Finder:
                 key = (parameter.parameter_number, index)
                 if key in self._aliases:
                     found.append(self._aliased(parameter, index, self._aliases[key]))
-                elif key in self._donors:
+                elif (parameter, index) not in self._read_only:
                     found.append(self._donor(parameter, index, shape))
                 elif shape.is_array:
                     plain.append((parameter, index, shape))

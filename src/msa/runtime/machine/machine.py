@@ -174,11 +174,9 @@ def place_arguments(
     device: Device, module: Module, arguments: Sequence[Value]
 ) -> list[Value]:
     """Inputs written to memory; those that no output may take over are read-only."""
-    donated = {(a.parameter_number, a.parameter_index) for a in module.aliases}
+    read_only = module.read_only_inputs()
     values = []
-    for number, (parameter, argument) in enumerate(
-        zip(module.entry.parameters, arguments, strict=True)
-    ):
+    for parameter, argument in zip(module.entry.parameters, arguments, strict=True):
         roots = dict(device.placement.leaf_sets(parameter))
 
         def leaf(
@@ -187,7 +185,6 @@ def place_arguments(
             parameter: Any = parameter,
             argument: Any = argument,
             roots: dict[ShapeIndex, int] = roots,
-            number: int = number,
         ) -> Value:
             if not shape.is_array:
                 return None
@@ -196,7 +193,7 @@ def place_arguments(
                 item = item[i]
             name = position_text(parameter, index)
             reference = device.spaces.store(roots[index], shape, name, item, name)
-            if (number, index) not in donated:
+            if (parameter, index) in read_only:
                 reference.life.block.read_only = "parameter"
             return reference
 
