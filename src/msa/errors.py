@@ -45,6 +45,19 @@ def _rebuild(
     return error
 
 
+def shown(value: Any) -> str:
+    """The value as a short piece of text, whatever it is.
+
+    >>> shown(4.5), shown("x" * 100)[:5], "cannot be shown" in shown(10**5000)
+    ('4.5', "'xxxx", True)
+    """
+    try:
+        text = repr(value)
+    except Exception as failure:  # a number too long to print, or a broken class
+        return f"{type(value).__name__} that cannot be shown ({failure})"
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
 class UnitError(MsaError):
     """A quantity such as `"16MiB"` could not be read.
 
@@ -243,6 +256,14 @@ class CapacityError(MsaError):
 
 class PackingError(MsaError):
     """Buffers to pack are malformed or contradict each other (pins that overlap)."""
+
+
+class UnknownBufferError(PackingError, KeyError):
+    """A plan is asked for a buffer that it does not hold.
+
+    >>> issubclass(UnknownBufferError, KeyError)
+    True
+    """
 
 
 class PlanError(MsaError):

@@ -6,7 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from msa.errors import FileFormatError
+from msa.errors import FileFormatError, shown
 
 
 def write_whole(
@@ -33,9 +33,9 @@ def write_whole(
     ...
     msa.errors.FileFormatError: /nowhere/plan.json: cannot be written: No such file or directory (try: does the folder exist, and may you write there?)
     """
-    target = Path(path)
-    raw = content.encode("utf-8") if isinstance(content, str) else content
     try:
+        target = Path(path)
+        raw = content.encode("utf-8") if isinstance(content, str) else content
         if target.exists() and not target.is_file():
             with target.open("wb") as stream:
                 stream.write(raw)
@@ -43,6 +43,11 @@ def write_whole(
             _replace(target.resolve(), raw, scratch)
     except BrokenPipeError:
         raise
+    except (TypeError, ValueError) as error:
+        # No path at all, a path with a zero byte, or text that is not Unicode.
+        raise FileFormatError(
+            f"cannot be written: {error}", where=shown(path)
+        ) from error
     except OSError as error:
         raise FileFormatError(
             f"cannot be written: {error.strerror or error}",

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from msa.errors import UnitError
+from msa.errors import UnitError, shown
 
 _DECIMAL: Final = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "p": 10**15}
 _BINARY: Final = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40, "pi": 2**50}
 _PREFIXES: Final = _DECIMAL | _BINARY
+_TOO_LARGE: Final = 10**300
 _QUANTITY: Final = re.compile(
     r"\s*(?P<number>\d[\d_]*(?:\.\d+)?(?:e[+-]?\d+)?)\s*"
     r"(?P<prefix>[kmgtp]i?)?(?P<unit>b|byte|bytes|flop|flops|op|ops)?"
@@ -28,8 +29,10 @@ def _parse(
     if isinstance(text, bool) or not isinstance(text, (int, float, str)):
         raise UnitError(f"{what} must be a number or text, got {text!r}")
     if not isinstance(text, str):
-        if text != text or text < 0 or text == float("inf"):
-            raise UnitError(f"{what} must be finite and not negative, got {text!r}")
+        if text != text or text < 0 or text >= _TOO_LARGE:
+            raise UnitError(
+                f"{what} must be finite and not negative, got {shown(text)}"
+            )
         return text
     match = _QUANTITY.fullmatch(text)
     unit = (match["unit"] or "").lower() if match else "?"
@@ -40,9 +43,12 @@ def _parse(
         )
     number = match["number"].replace("_", "")
     scale = _PREFIXES[(match["prefix"] or "").lower()]
-    if number.isdigit():
-        return int(number) * scale
-    return float(number) * scale
+    if len(number) > 300:
+        raise UnitError(f"{text[:60]!r}... is too long for {what}")
+    value = int(number) * scale if number.isdigit() else float(number) * scale
+    if value >= _TOO_LARGE:
+        raise UnitError(f"{text!r} is too large for {what}")
+    return value
 
 
 def parse_bytes(text: int | float | str) -> int:

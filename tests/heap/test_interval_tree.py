@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from msa.errors import PackingError
 from msa.heap import BufferIntervalTree, Chunk
 from msa.heap.interval_art import interval_art
 
@@ -63,7 +64,7 @@ def test_heap_size(query, height):
 
 def test_heap_size_of_nothing_and_of_an_inverted_query():
     assert BufferIntervalTree().heap_size_in_interval(0, 5) == 0
-    with pytest.raises(ValueError):
+    with pytest.raises(PackingError):
         BufferIntervalTree().heap_size_in_interval(5, 0)
 
 

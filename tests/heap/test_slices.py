@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from msa.errors import PackingError
 from msa.heap import (
     AllocatedSlice,
     BufferInterval,
@@ -56,7 +57,7 @@ def test_one_slice_is_the_interval():
 
 @pytest.mark.parametrize("sizes", [[4, 5], [0, 20], [-1, 21]])
 def test_slices_must_cut_the_buffer(sizes):
-    with pytest.raises(ValueError):
+    with pytest.raises(PackingError):
         SlicedBufferInterval.of(BufferInterval(0, 20, 0, 9)).with_slices(sizes)
 
 

@@ -20,7 +20,6 @@ from msa.heap.midpoint import BreadthFirstMidpointIterator
 from msa.heap.no_fragmentation import NoFragmentationStatsHeap
 from msa.heap.packing.buffer import Buffer
 from msa.heap.packing.fits import FitReport, fits
-from msa.heap.packing.instance import Reservation
 from msa.heap.packing.io import (
     buffers_from_json,
     load_buffers,
@@ -30,6 +29,7 @@ from msa.heap.packing.io import (
 )
 from msa.heap.packing.plan import HeapPlan
 from msa.heap.packing.portfolio import pack
+from msa.heap.packing.reservation import Reservation
 from msa.heap.repacker import BestFitRepacker, Repacker
 from msa.heap.search_repacker import SearchRepacker
 from msa.heap.simulator import (

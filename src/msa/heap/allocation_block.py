@@ -6,9 +6,13 @@ Reference: `xla/service/heap_simulator/allocation_block.{h,cc}`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
-from msa.errors import InternalError
+from msa.errors import InternalError, PackingError, shown
 from msa.heap.slice_permutations import AllocatedSlice
+from msa.heap.whole_number import WORD_LIMIT, read_whole
+
+_WHOLE = ("inclusive_start_time", "end_time", "size", "initial_offset", "id")
 
 
 class AllocationBlock:
@@ -97,13 +101,40 @@ def colocate(blocks: Iterable[AllocationBlock]) -> None:
         block.next_colocated = following
 
 
+def _checked(blocks: Any) -> list[AllocationBlock]:
+    try:
+        listed = list(blocks)
+    except TypeError:
+        raise PackingError(f"cannot read {shown(blocks)} as blocks") from None
+    for number, block in enumerate(listed):
+        where = f"block {number}"
+        if not isinstance(block, AllocationBlock):
+            raise PackingError(f"no AllocationBlock: {shown(block)}", where=where)
+        for name in _WHOLE:
+            value = getattr(block, name)
+            if type(value) is not int or abs(value) >= WORD_LIMIT:
+                whole = read_whole(
+                    value,
+                    name,
+                    at_least=-WORD_LIMIT,
+                    below=WORD_LIMIT,
+                    error=PackingError,
+                    where=where,
+                )
+                setattr(block, name, whole)
+        if block.size < 0 or block.end_time < block.inclusive_start_time:
+            raise PackingError(f"{block!r} is out of range", where=where)
+    return listed
+
+
 def rings(blocks: Iterable[AllocationBlock]) -> list[list[AllocationBlock]]:
     """The blocks grouped by ring; the first seen of each ring leads it.
 
     Raises:
+        PackingError: a block is none, or one of its numbers is not whole.
         InternalError: a ring holds a block that is not among the blocks.
     """
-    known = list(blocks)
+    known = _checked(blocks)
     present = {id(block) for block in known}
     seen: set[int] = set()
     found = []

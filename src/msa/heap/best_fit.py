@@ -6,7 +6,7 @@ Reference: `GlobalDecreasingSizeBestFitHeap` of
 
 from __future__ import annotations
 
-from msa.errors import InternalError
+from msa.errors import InternalError, PackingError
 from msa.heap.algorithm import HeapResult, Result
 from msa.heap.buffer_interval import BufferInterval, transitive_colocations
 from msa.heap.chunk import Chunk, align_up
@@ -16,6 +16,7 @@ from msa.heap.orders import Order, SortKey, sorted_intervals
 from msa.heap.slice_permutations import PermutationKind, SlicePermutations
 from msa.heap.sliced_finder import SlicedAllocationFinder
 from msa.heap.sliced_interval import SlicedBufferInterval
+from msa.heap.whole_number import WORD_LIMIT, read_whole
 
 
 class GlobalDecreasingSizeBestFitHeap:
@@ -60,8 +61,7 @@ class GlobalDecreasingSizeBestFitHeap:
     )
 
     def __init__(self, alignment: int = 1, order: Order | SortKey = "spatial") -> None:
-        if alignment <= 0:
-            raise ValueError(f"alignment must be positive, got {alignment}")
+        alignment = read_whole(alignment, "alignment", at_least=1)
         self.alignment = alignment
         self.order: Order | SortKey = order
         self.intervals: dict[int, BufferInterval] = {}
@@ -87,6 +87,10 @@ class GlobalDecreasingSizeBestFitHeap:
             self._colocations.setdefault(share_with, []).append(buffer)
 
     def _open(self, buffer: int, size: int, *, need_allocation: bool) -> bool:
+        buffer = read_whole(buffer, "buffer", below=WORD_LIMIT, error=PackingError)
+        size = read_whole(
+            size, "size", at_least=0, below=WORD_LIMIT, error=PackingError
+        )
         if size == 0:
             self.chunk_map[buffer] = Chunk(0, 0)
             return False
@@ -100,6 +104,7 @@ class GlobalDecreasingSizeBestFitHeap:
 
     def free(self, buffer: int, size: int) -> None:
         """`buffer` dies; the size must be the allocated one."""
+        size = read_whole(size, "size", below=WORD_LIMIT, error=PackingError)
         if size == 0:
             return
         old = self.intervals.get(buffer)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from msa.errors import CapacityError
+from msa.errors import CapacityError, OptionsError
 from msa.heap.algorithm import HeapAlgorithm, Result
+from msa.heap.whole_number import read_whole
 
 
 class ChooseBestHeap:
@@ -23,7 +24,7 @@ class ChooseBestHeap:
 
     def __init__(self, algorithms: Sequence[HeapAlgorithm]) -> None:
         if not algorithms:
-            raise ValueError("choosing the best needs at least one algorithm")
+            raise OptionsError("choosing the best needs at least one algorithm")
         self._algorithms = tuple(algorithms)
 
     def alloc(self, buffer: int, size: int) -> None:
@@ -73,7 +74,7 @@ class HeapWithFallback:
     ) -> None:
         self._primary = primary
         self._fallback = fallback
-        self._limit = limit
+        self._limit = read_whole(limit, "limit", at_least=0)
         self._calls: list[tuple[str, tuple[int, ...]]] = []
 
     def alloc(self, buffer: int, size: int) -> None:

@@ -17,6 +17,7 @@ from msa.heap.chunk import Chunk, align_up
 from msa.heap.free_chunks import FreeChunks
 from msa.heap.interval_tree import BufferIntervalTree
 from msa.heap.orders import Order, SortKey, colocated_span, sort_key
+from msa.heap.whole_number import read_whole
 
 Strategy = Order | Literal["fast_split"] | SortKey
 
@@ -56,7 +57,9 @@ class ConstrainedGlobalDecreasingSizeBestFitHeap(GlobalDecreasingSizeBestFitHeap
         strategy: Strategy = "spatial",
     ) -> None:
         super().__init__(alignment, "spatial" if strategy == "fast_split" else strategy)
-        self.size_limit_per_heap = size_limit_per_heap
+        self.size_limit_per_heap = read_whole(
+            size_limit_per_heap, "size_limit_per_heap"
+        )
         self.strategy = strategy
 
     def finish(self) -> Result:

@@ -11,6 +11,7 @@ from sortedcontainers import SortedDict, SortedList
 
 from msa.errors import InternalError, RuntimeMemoryError
 from msa.heap.chunk import Chunk, align_up
+from msa.heap.whole_number import read_whole
 
 #: The end of the initial free range; leaves room for sentinels, as in XLA.
 END_OF_MEMORY = 2**63 - 4
@@ -32,8 +33,7 @@ class FreeChunks:
     __slots__ = ("_alignment", "_by_offset", "_by_room")
 
     def __init__(self, alignment: int = 1, end: int = END_OF_MEMORY) -> None:
-        if alignment <= 0:
-            raise ValueError(f"alignment must be positive, got {alignment}")
+        alignment = read_whole(alignment, "alignment", at_least=1)
         self._alignment = alignment
         self._by_offset: SortedDict = SortedDict()
         self._by_room: SortedList = SortedList()

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from heapq import merge
 from typing import NamedTuple
 
-from msa.errors import InternalError
+from msa.errors import InternalError, PackingError
 from msa.heap.chunk import Chunk
 
 #: `(start, end, offset, chunk end)`: plain tuples, since queries are hot.
@@ -174,10 +174,10 @@ class BufferIntervalTree:
         """The highest chunk end in `[start, end]`; 0 if nothing overlaps.
 
         Raises:
-            ValueError: `start > end`.
+            PackingError: `start > end`.
         """
         if start > end:
-            raise ValueError(f"start {start} is after end {end}")
+            raise PackingError(f"start {start} is after end {end}")
         return max(
             (e for _, _, _, e in self.entries_overlapping(start, end)), default=0
         )

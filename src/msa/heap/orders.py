@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
+from msa.errors import OptionsError, shown
 from msa.heap.buffer_interval import BufferInterval, transitive_colocations
 
 Order = Literal["spatial", "temporal", "fast_merge"]
@@ -43,6 +44,8 @@ def sort_key(
     """
     if callable(order):
         return order
+    if not isinstance(order, str):
+        raise OptionsError(f"unknown order {shown(order)}")
     if order == "spatial":
         return spatial_key
     if order == "temporal":
@@ -59,7 +62,9 @@ def sort_key(
             return (start, -interval.size, interval.buffer)
 
         return fast_merge
-    raise ValueError(f"unknown order {order!r}")
+    raise OptionsError(
+        f"unknown order {shown(order)}", hint="spatial, temporal, fast_merge"
+    )
 
 
 def sorted_intervals(

@@ -18,8 +18,10 @@ from msa.heap.slice_permutations import (
     AllocatedSlice,
     PermutationKind,
     SlicePermutations,
+    checked_kind,
 )
 from msa.heap.sliced_finder import SlicedAllocationFinder
+from msa.heap.whole_number import read_whole
 
 Ring = list[AllocationBlock]
 RingKey = Callable[[Ring], tuple[int, ...]]
@@ -57,6 +59,9 @@ class BestFitRepacker:
             default.
         validate: check the result pair by pair (O(n²)).
 
+    Raises:
+        OptionsError: an option is no whole number, out of range or unknown.
+
     O(n * (live + log n)) time for blocks that are not sliced.
 
     >>> from msa.heap import AllocationBlock
@@ -76,9 +81,9 @@ class BestFitRepacker:
         order: RingKey = longest_first,
         validate: bool = False,
     ) -> None:
-        self.max_size = max_size
-        self.alignment = alignment
-        self.permutations: PermutationKind = permutations
+        self.max_size = read_whole(max_size, "max_size")
+        self.alignment = read_whole(alignment, "alignment", at_least=1)
+        self.permutations: PermutationKind = checked_kind(permutations)
         self.order = order
         self.validate = validate
 

@@ -13,7 +13,8 @@ from msa.heap.packing.instance import build_instance
 from msa.heap.packing.placement import place
 from msa.heap.packing.portfolio import pack
 from msa.heap.repacker import BestFitRepacker
-from msa.heap.slice_permutations import AllocatedSlice, PermutationKind
+from msa.heap.slice_permutations import AllocatedSlice, PermutationKind, checked_kind
+from msa.heap.whole_number import read_whole
 
 #: Search nodes of one repacking: it runs often inside an assignment.
 DEFAULT_EFFORT = 2_000
@@ -50,11 +51,11 @@ class SearchRepacker:
         seed: int = 0,
         permutations: PermutationKind = "preferred",
     ) -> None:
-        self.max_size = max_size
-        self.alignment = alignment
-        self.effort = effort
-        self.seed = seed
-        self.permutations: PermutationKind = permutations
+        self.max_size = read_whole(max_size, "max_size")
+        self.alignment = read_whole(alignment, "alignment", at_least=1)
+        self.effort = read_whole(effort, "effort", at_least=0)
+        self.seed = read_whole(seed, "seed", at_least=0)
+        self.permutations: PermutationKind = checked_kind(permutations)
 
     def repack(self, blocks: Sequence[AllocationBlock]) -> bool:
         """Set the offset of every block if all fits; False changes nothing."""
@@ -102,7 +103,7 @@ class SearchRepacker:
         try:
             plan = pack(
                 buffers,
-                capacity=self.max_size,
+                capacity=max(self.max_size, 0),
                 alignment=self.alignment,
                 effort=self.effort,
                 seed=self.seed,

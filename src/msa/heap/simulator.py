@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Any
 
-from msa.errors import InternalError
+from msa.errors import InternalError, PackingError, shown
 from msa.heap.algorithm import HeapAlgorithm, Result
 from msa.heap.no_fragmentation import NoFragmentationStatsHeap
+from msa.heap.whole_number import WORD_LIMIT, read_whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,43 @@ class Event:
     share_with: int | None = None
 
 
+def _checked(values: Any) -> list[SimulatedValue]:
+    """The values, whose numbers are whole and whose ids differ."""
+    try:
+        listed = list(values)
+    except TypeError:
+        raise PackingError(f"cannot read {shown(values)} as values") from None
+    seen: set[int] = set()
+    for number, value in enumerate(listed):
+        where = f"value {number}"
+        if not isinstance(value, SimulatedValue):
+            raise PackingError(f"no SimulatedValue: {shown(value)}", where=where)
+        for name in ("id", "buffer", "size", "start", "end"):
+            field = getattr(value, name)
+            if field is not None or name in ("id", "buffer", "size"):
+                read_whole(
+                    field,
+                    name,
+                    at_least=0 if name == "size" else -WORD_LIMIT,
+                    below=WORD_LIMIT,
+                    error=PackingError,
+                    where=where,
+                )
+        if not isinstance(value.reusable, (tuple, list)):
+            raise PackingError("reusable is no tuple of ids", where=where)
+        if value.id in seen:
+            raise PackingError(f"id {value.id} is used twice", where=where)
+        seen.add(value.id)
+    return listed
+
+
+def _wanted(ids: Any) -> frozenset[int]:
+    try:
+        return frozenset(ids)
+    except TypeError:
+        raise PackingError(f"no ids of buffers to assign: {shown(ids)}") from None
+
+
 class _Groups:
     """Union-find over values; each group has one size, set on every union."""
 
@@ -123,6 +162,9 @@ class HeapSimulator:
         alloc_constants: allocate constants too.
         buffers_to_assign: ids of the only values to allocate; None for all.
 
+    Raises:
+        PackingError: a value is malformed, or an id is used twice.
+
     O(n log n + reusable operands) time.
 
     >>> a = SimulatedValue(0, 0, 8, 0, 1)
@@ -143,14 +185,14 @@ class HeapSimulator:
         alloc_constants: bool = False,
         buffers_to_assign: Collection[int] | None = None,
     ) -> None:
-        self._values = {value.id: value for value in values}
-        self._all = list(values)
-        self._end = schedule_end
+        self._all = _checked(values)
+        self._values = {value.id: value for value in self._all}
+        self._end = read_whole(
+            schedule_end, "schedule_end", below=WORD_LIMIT, error=PackingError
+        )
         self._reuse = may_reuse_operand_buffers
         self._constants = alloc_constants
-        self._wanted = (
-            None if buffers_to_assign is None else frozenset(buffers_to_assign)
-        )
+        self._wanted = None if buffers_to_assign is None else _wanted(buffers_to_assign)
         self.trace: list[Event] = []
 
     def run(self, algorithm: HeapAlgorithm) -> Result:
@@ -207,33 +249,32 @@ class _Replay:
             live.append((value.start, value.end, value))
             self._ends[value.id] = value.end
         live.sort(key=lambda entry: (entry[0], entry[1], entry[2].id))
-        defined: list[list[SimulatedValue]] = [[] for _ in range(simulator._end + 1)]
+        defined: dict[int, list[SimulatedValue]] = {}
         # Insertion order is the order of frees; a dict removes in constant time.
-        freed: list[dict[int, None]] = [{} for _ in range(simulator._end + 1)]
+        freed: dict[int, dict[int, None]] = {}
         for start, end, value in live:
             if not 0 <= start <= end <= simulator._end:
                 raise InternalError(
                     f"value {value.id} lives in [{start},{end}], the schedule ends "
                     f"at {simulator._end}"
                 )
-            defined[start].append(value)
-            freed[end][value.id] = None
-        for step in range(simulator._end + 1):
-            for value in defined[step]:
-                self._define(value, step, freed)
-            for value_id in freed[step]:
+            defined.setdefault(start, []).append(value)
+            freed.setdefault(end, {})[value.id] = None
+        for step in sorted({*defined, *freed}):
+            freed_here = freed.get(step, {})
+            for value in defined.get(step, ()):
+                self._define(value, step, freed_here)
+            for value_id in freed_here:
                 self._free(value_id)
 
-    def _define(
-        self, value: SimulatedValue, step: int, freed: list[dict[int, None]]
-    ) -> None:
+    def _define(self, value: SimulatedValue, step: int, freed: dict[int, None]) -> None:
         if value.buffer in self._first:
             self._share(value.id, self._first[value.buffer])
             return
         if self._simulator._reuse and self._aliases[value.buffer] == 1:
             for other in value.reusable:
                 if self._may_take_over(other, step, freed):
-                    del freed[step][other]
+                    del freed[other]
                     self._free(other)
                     self._share(value.id, other)
                     self._ends[other] = self._ends[value.id]
@@ -241,15 +282,13 @@ class _Replay:
         self._alloc(value.id)
         self._first[value.buffer] = value.id
 
-    def _may_take_over(
-        self, other: int, step: int, freed: list[dict[int, None]]
-    ) -> bool:
+    def _may_take_over(self, other: int, step: int, freed: dict[int, None]) -> bool:
         operand = self._simulator._values.get(other)
         return (
             operand is not None
             and self._aliases[operand.buffer] == 1
             and self._ends.get(other) == step
-            and other in freed[step]
+            and other in freed
         )
 
     def _emit(self, kind: EventKind, value: int, size: int, other: int | None) -> None:

@@ -15,11 +15,29 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import Literal
 
+from msa.errors import OptionsError, shown
+
 #: `all` permutations in lexicographic order, or the `preferred` ones: early slices
 #: low, early slices high, early slices in the middle.
 PermutationKind = Literal["all", "preferred"]
 
 Permutation = tuple[int, ...]
+
+
+def checked_kind(kind: PermutationKind) -> PermutationKind:
+    """The kind, if there is such a one.
+
+    Raises:
+        OptionsError: there is not.
+
+    >>> checked_kind("all")
+    'all'
+    """
+    if not isinstance(kind, str) or kind not in ("all", "preferred"):
+        raise OptionsError(
+            f"unknown permutations {shown(kind)}", hint="'all' or 'preferred'"
+        )
+    return kind
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from msa.errors import PackingError
 from msa.heap.buffer_interval import BufferInterval
 
 
@@ -48,11 +49,11 @@ class SlicedBufferInterval:
         """Cut into slices, given by offset; none means one slice.
 
         Raises:
-            ValueError: the sizes do not sum to the size of the buffer.
+            PackingError: the sizes do not sum to the size of the buffer.
         """
         sizes = tuple(sizes) or (self.full.size,)
         if sum(sizes) != self.full.size or min(sizes) <= 0:
-            raise ValueError(
+            raise PackingError(
                 f"slices {sizes} are no cut of a buffer of {self.full.size} B"
             )
         return replace(self, sizes=sizes, starts=(self.full.start,) * len(sizes))
@@ -61,10 +62,12 @@ class SlicedBufferInterval:
         """Set the first time of each slice time; the buffer starts with the first.
 
         Raises:
-            ValueError: not one time per slice, or not ascending.
+            PackingError: not one time per slice, or not ascending.
         """
         if len(starts) != len(self.sizes) or list(starts) != sorted(starts):
-            raise ValueError(f"{starts} are no start times of {len(self.sizes)} slices")
+            raise PackingError(
+                f"{starts} are no start times of {len(self.sizes)} slices"
+            )
         full = replace(self.full, start=starts[0])
         return replace(self, full=full, starts=tuple(starts))
 

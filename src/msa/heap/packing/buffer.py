@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from msa.errors import PackingError
+import numpy as np
 
-#: Offsets and sizes stay below this, so that sums fit a 64-bit integer.
-LIMIT = 2**60
+from msa.errors import PackingError, shown
+from msa.heap.whole_number import SIZE_LIMIT, TIME_LIMIT, read_whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +70,35 @@ _FIELDS = ("id", "start", "end", "size", "alignment", "offset", "group", "gaps")
 _SYNONYMS = {"lower": "start", "upper": "end", "buffer": "id", "name": "id"}
 
 
-def _integer(value: Any, what: str, where: str) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise PackingError(
-            f"{what} must be a whole number, got {value!r}", where=where
-        ) from None
-    if abs(number) >= LIMIT:
-        raise PackingError(f"{what} is out of range: {number}", where=where)
-    return number
+def _time(value: Any, what: str, where: str) -> int:
+    return read_whole(
+        value,
+        what,
+        at_least=1 - TIME_LIMIT,
+        below=TIME_LIMIT,
+        error=PackingError,
+        where=where,
+    )
+
+
+def _size(value: Any, what: str, where: str, *, at_least: int = 0) -> int:
+    return read_whole(
+        value,
+        what,
+        at_least=at_least,
+        below=SIZE_LIMIT,
+        error=PackingError,
+        where=where,
+    )
 
 
 def _from_mapping(row: Mapping[str, Any], where: str) -> Buffer:
-    fields = {_SYNONYMS.get(key, key): value for key, value in row.items()}
+    fields: dict[str, Any] = {}
+    for key, value in row.items():
+        name = _SYNONYMS.get(key, key)
+        if name in fields:
+            raise PackingError(f"a row has two values for {name}", where=where)
+        fields[name] = value
     missing = [name for name in _FIELDS[:4] if name not in fields]
     if missing:
         raise PackingError(f"a row lacks {', '.join(missing)}", where=where)
@@ -96,8 +110,10 @@ def _from_row(row: Any, where: str) -> Buffer:
         return row
     if isinstance(row, Mapping):
         return _from_mapping(row, where)
+    if isinstance(row, np.ndarray):
+        row = row.tolist()
     if not isinstance(row, Sequence) or isinstance(row, (str, bytes)):
-        raise PackingError(f"cannot read {row!r} as a buffer", where=where)
+        raise PackingError(f"cannot read {shown(row)} as a buffer", where=where)
     if not 4 <= len(row) <= 6:
         raise PackingError(
             f"a row has {len(row)} fields",
@@ -114,32 +130,25 @@ def _checked_gaps(gaps: Any, where: str) -> tuple[tuple[int, int], ...]:
             raise TypeError
     except TypeError:
         raise PackingError(
-            f"cannot read gaps {gaps!r}", where=where, hint="pairs (start, end)"
+            f"cannot read gaps {shown(gaps)}", where=where, hint="pairs (start, end)"
         ) from None
     return tuple(
-        (_integer(low, "gap start", where), _integer(high, "gap end", where))
+        (_time(low, "gap start", where), _time(high, "gap end", where))
         for low, high in pairs
     )
 
 
 def _checked(buffer: Buffer, where: str) -> Buffer:
-    start = _integer(buffer.start, "start", where)
-    end = _integer(buffer.end, "end", where)
-    size = _integer(buffer.size, "size", where)
+    start = _time(buffer.start, "start", where)
+    end = _time(buffer.end, "end", where)
     if end < start:
         raise PackingError(f"end {end} is before start {start}", where=where)
-    if size < 0:
-        raise PackingError(f"size {size} is negative", where=where)
-    alignment = buffer.alignment
+    size = _size(buffer.size, "size", where)
+    alignment, offset = buffer.alignment, buffer.offset
     if alignment is not None:
-        alignment = _integer(alignment, "alignment", where)
-        if alignment <= 0:
-            raise PackingError(f"alignment {alignment} is not positive", where=where)
-    offset = buffer.offset
+        alignment = _size(alignment, "alignment", where, at_least=1)
     if offset is not None:
-        offset = _integer(offset, "offset", where)
-        if offset < 0:
-            raise PackingError(f"offset {offset} is negative", where=where)
+        offset = _size(offset, "offset", where)
         if alignment is not None and offset % alignment:
             raise PackingError(
                 f"pinned offset {offset} is not a multiple of alignment {alignment}",
@@ -169,9 +178,9 @@ def _is_plain(row: Any) -> bool:
         type(start) is int
         and type(end) is int
         and type(size) is int
-        and type(name) in (int, str)
-        and -LIMIT < start <= end < LIMIT
-        and 0 <= size < LIMIT
+        and (type(name) is str or (type(name) is int and abs(name) < TIME_LIMIT))
+        and -TIME_LIMIT < start <= end < TIME_LIMIT
+        and 0 <= size < SIZE_LIMIT
     )
 
 
@@ -186,23 +195,39 @@ def read_buffers(rows: Iterable[Any]) -> list[Buffer]:
     """
     buffers: list[Buffer] = []
     seen: set[Any] = set()
-    for number, row in enumerate(rows):
+    for number, row in enumerate(_listed(rows)):
         if _is_plain(row) and row[0] not in seen:
             seen.add(row[0])
             buffers.append(Buffer(*row))
             continue
         buffer = _from_row(row, f"row {number}")
-        where = f"row {number} (buffer {buffer.id!r})"
+        _check_hashable(buffer, f"row {number}")
+        where = f"row {number} (buffer {shown(buffer.id)})"
         buffer = _checked(buffer, where)
-        for what, value in (("id", buffer.id), ("group", buffer.group)):
-            try:
-                hash(value)
-            except TypeError:
-                message = f"the {what} is not hashable"
-                raise PackingError(message, where=where) from None
-        repeated = buffer.id in seen
-        seen.add(buffer.id)
-        if repeated:
+        if buffer.id in seen:
             raise PackingError("the id is used twice", where=where)
+        seen.add(buffer.id)
         buffers.append(buffer)
     return buffers
+
+
+def _listed(rows: Any) -> Iterable[Any]:
+    try:
+        listed: Iterable[Any] = iter(rows)
+    except TypeError:
+        raise PackingError(
+            f"cannot read {shown(rows)} as buffers",
+            hint="a list of (id, start, end, size), or the path of a file",
+        ) from None
+    return listed
+
+
+def _check_hashable(buffer: Buffer, where: str) -> None:
+    for what, value in (("id", buffer.id), ("group", buffer.group)):
+        try:
+            hash(value)
+        except TypeError:
+            message = f"the {what} is not hashable"
+            raise PackingError(message, where=where) from None
+        if isinstance(value, int) and abs(value) >= TIME_LIMIT:
+            raise PackingError(f"the {what} is out of range", where=where)

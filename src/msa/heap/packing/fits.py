@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from msa.errors import OptionsError, PackingError
+from msa.errors import OptionsError, PackingError, shown
 from msa.heap.chunk import align_up
+from msa.heap.whole_number import SIZE_LIMIT, read_whole
 from msa.target import Target
 from msa.units import format_bytes, parse_bytes
 
@@ -102,7 +103,9 @@ def fits(
             and none for other machines.
 
     Raises:
-        OptionsError: neither target nor capacity is given, or `copies` < 1.
+        OptionsError: neither target nor capacity is given, or one of the options is
+            out of range.
+        UnitError: the capacity is no size in bytes.
         PackingError: a row cannot be read.
 
     >>> report = fits([("x", (8, 1024), "bf16")], copies=2, capacity="64KiB")
@@ -112,6 +115,8 @@ def fits(
     machine = Target.preset(target) if isinstance(target, str) else target
     if capacity is None and machine is None:
         raise OptionsError("fits needs a target or a capacity")
+    if not isinstance(machine, (Target, type(None))):
+        raise OptionsError(f"target is no machine: {shown(machine)}")
     room = parse_bytes(
         capacity
         if capacity is not None
@@ -119,12 +124,20 @@ def fits(
         if machine
         else 0
     )
-    multiple = alignment or (machine.alignment_bytes if machine else 1)
+    if alignment is None:
+        alignment = machine.alignment_bytes if machine else 1
+    multiple = read_whole(alignment, "alignment", at_least=1, below=SIZE_LIMIT)
     if tile is None and machine is not None:
         tile = _TILES.get(machine.name.partition("_")[0])
-    if copies < 1:
-        raise OptionsError(f"copies must be at least 1, got {copies}")
-    rows = [_read(row, copies) for row in tiles]
+    elif tile is not None:
+        tile = _read_tile(tile)
+    copies = read_whole(copies, "copies", at_least=1, below=SIZE_LIMIT)
+    try:
+        rows = [_read(row, copies) for row in tiles]
+    except TypeError:
+        raise PackingError(
+            f"cannot read {shown(tiles)} as tiles", hint="[(name, shape, dtype), …]"
+        ) from None
 
     def sized(shapes: Sequence[tuple[int, ...]]) -> tuple[Tile, ...]:
         return tuple(
@@ -140,18 +153,45 @@ def fits(
 
 
 def _read(row: tuple[Any, ...], copies: int) -> tuple[str, tuple[int, ...], str, int]:
-    if not isinstance(row, Sequence) or not 3 <= len(row) <= 4:
+    readable = isinstance(row, (tuple, list)) and 3 <= len(row) <= 4
+    if not readable or isinstance(row[1], (str, bytes)):
         raise PackingError(
-            f"cannot read tile {row!r}", hint="(name, shape, dtype[, copies])"
+            f"cannot read tile {shown(row)}", hint="(name, shape, dtype[, copies])"
         )
-    name, shape, dtype = str(row[0]), tuple(int(d) for d in row[1]), str(row[2])
-    if any(d < 0 for d in shape):
-        raise PackingError(f"tile {name!r} has a negative dimension: {shape}")
+    where = f"tile {shown(row[0])}"
+
+    def number(value: Any, what: str, at_least: int) -> int:
+        return read_whole(
+            value,
+            what,
+            at_least=at_least,
+            below=SIZE_LIMIT,
+            error=PackingError,
+            where=where,
+        )
+
+    try:
+        dimensions = list(row[1])
+    except TypeError:
+        raise PackingError(
+            f"cannot read shape {shown(row[1])}", where=where, hint="such as (8, 128)"
+        ) from None
+    shape = tuple(number(d, "a dimension", 0) for d in dimensions)
+    dtype = row[2] if isinstance(row[2], str) else shown(row[2])
     _bits(dtype)
-    count = int(row[3]) if len(row) == 4 else copies
-    if count < 1:
-        raise PackingError(f"tile {name!r}: copies must be at least 1, got {count}")
+    count = number(row[3], "copies", 1) if len(row) == 4 else copies
+    name = row[0] if isinstance(row[0], str) else shown(row[0])
     return name, shape, dtype, count
+
+
+def _read_tile(tile: Any) -> tuple[int, int]:
+    if not isinstance(tile, (tuple, list)) or len(tile) != 2:
+        raise OptionsError(f"cannot read tile {shown(tile)}", hint="such as (8, 128)")
+    rows, lanes = (
+        read_whole(side, "a side of the tile", at_least=1, below=SIZE_LIMIT)
+        for side in tile
+    )
+    return rows, lanes
 
 
 def _bits(dtype: str) -> int:
@@ -160,9 +200,10 @@ def _bits(dtype: str) -> int:
         return _BITS[dtype]
     digits = dtype.lstrip("bfsuc")
     width = digits[: len(digits) - len(digits.lstrip("0123456789"))]
-    if not width or dtype[0] not in "bfsu":
+    if not 0 < len(width) < 4 or dtype[0] not in "bfsu":
         raise PackingError(
-            f"unknown element type {dtype!r}", hint="a name as in HLO: f32, bf16, s8 …"
+            f"unknown element type {shown(dtype)}",
+            hint="a name as in HLO: f32, bf16, s8 …",
         )
     return int(width)
 

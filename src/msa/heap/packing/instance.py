@@ -10,26 +10,12 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from msa.errors import PackingError
 from msa.heap.packing.buffer import Buffer
+from msa.heap.packing.reservation import Reservation, disjoint_rectangles
+from msa.heap.whole_number import SIZE_LIMIT
 
 Ints = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Reservation:
-    """Addresses `[offset, offset + size)` that nothing may use in `[start, end)`.
-
-    With `start` None it holds for all time. A reservation takes space like a pinned
-    buffer but is no part of a plan's height.
-
-    >>> Reservation(0, 4096).end is None
-    True
-    """
-
-    offset: int
-    size: int
-    start: int | None = None
-    end: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,6 +129,9 @@ def build_instance(
     """The arrays for these buffers. O(n log n), apart from groups (quadratic each).
 
     Members of a group must not be pinned apart.
+
+    Raises:
+        PackingError: a packing may need addresses of more than 60 bits.
     """
     item_of = np.full(len(buffers), -1, dtype=np.int64)
     groups: dict[object, int] = {}
@@ -174,17 +163,25 @@ def build_instance(
         rows.append(_add_group([buffers[i] for i in indices], alignment, item, pieces))
     first = min((p[1] for p in pieces), default=0)
     last = max((p[2] for p in pieces), default=0)
-    for hold in reserved:
-        start = first if hold.start is None else hold.start
-        end = last if hold.end is None else hold.end
-        if hold.size > 0 and start < end:
-            pieces.append((len(rows), start, end, hold.size))
-            rows.append((hold.size, 1, hold.offset))
+    for start, end, low, high in disjoint_rectangles(reserved, first, last):
+        pieces.append((len(rows), start, end, high - low))
+        rows.append((high - low, 1, low))
+    _check_total(rows)
     size, align, fixed_at = (np.array(c, dtype=np.int64) for c in _columns(rows, 3))
     columns = [np.array(c, dtype=np.int64) for c in _columns(pieces, 4)]
     return Instance(
         item_of, size, align, fixed_at, np.arange(len(rows)) >= len(members), *columns
     )
+
+
+def _check_total(rows: list[tuple[int, int, int]]) -> None:
+    """Whatever is placed on whatever stays below the limit of addresses."""
+    top = max((fixed + size for size, _, fixed in rows), default=0)
+    if top + sum(size + multiple - 1 for size, multiple, _ in rows) >= SIZE_LIMIT:
+        raise PackingError(
+            "sizes, alignments and pins add up to more than 2**60 bytes",
+            hint="are the sizes in bytes?",
+        )
 
 
 def _is_alive(buffer: Buffer) -> bool:

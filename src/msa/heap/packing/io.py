@@ -11,13 +11,26 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from msa.errors import FileFormatError, PackingError
+import numpy as np
+
+from msa.errors import FileFormatError, PackingError, shown
 from msa.heap.packing.buffer import Buffer, read_buffers
-from msa.heap.packing.instance import Reservation
 from msa.heap.packing.plan import HeapPlan
+from msa.heap.packing.reservation import Reservation, read_reservations
+from msa.heap.whole_number import read_whole
 
 _GAP = re.compile(r"(-?[0-9]+)-(-?[0-9]+)")
 _NUMBERS = ("start", "end", "size", "alignment", "offset")
+_PLAN_FIELDS = (
+    "offsets",
+    "height",
+    "lower_bound",
+    "optimal",
+    "capacity",
+    "alignment",
+    "reserved",
+    "method",
+)
 _HEADS = {
     "id": "id",
     "buffer": "id",
@@ -77,6 +90,8 @@ def parse_buffers(text: str, *, name: str = "text") -> list[Buffer]:
     >>> parse_buffers('[["x", 0, 2, 64]]') == parse_buffers("x,0,2,64")
     True
     """
+    if not isinstance(text, str):
+        raise FileFormatError(f"not text: {shown(text)}")
     if text.lstrip()[:1] not in ("[", "{"):
         return parse_csv(text, name=name)
     try:
@@ -89,8 +104,9 @@ def parse_buffers(text: str, *, name: str = "text") -> list[Buffer]:
 def _text(path: str | Path) -> str:
     try:
         return Path(path).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileFormatError(f"cannot read {path}: {error}") from None
+    except (OSError, TypeError, ValueError) as error:
+        # A path with a zero byte or a lone surrogate is a ValueError.
+        raise FileFormatError(f"cannot read {shown(path)}: {error}") from None
 
 
 def parse_csv(text: str, *, name: str = "csv") -> list[Buffer]:
@@ -108,11 +124,14 @@ def parse_csv(text: str, *, name: str = "csv") -> list[Buffer]:
     >>> parse_csv("id,lower,upper,size\\nx,0,2,64\\n")
     [Buffer('x', [0, 2), 64 B)]
     """
-    lines = [
-        (number, row)
-        for number, row in enumerate(csv.reader(io.StringIO(text)), 1)
-        if any(cell.strip() for cell in row)
-    ]
+    try:
+        lines = [
+            (number, row)
+            for number, row in enumerate(csv.reader(io.StringIO(text)), 1)
+            if any(cell.strip() for cell in row)
+        ]
+    except csv.Error as error:
+        raise FileFormatError(f"not CSV: {error}", where=name) from None
     if not lines:
         return []
     first = [cell.strip().lower() for cell in lines[0][1]]
@@ -190,7 +209,7 @@ def _csv_text(rows: Sequence[tuple[Buffer, int | None]], *, solution: bool) -> s
     optional = [
         field
         for field in ("alignment", "group", "gaps")
-        if any(getattr(buffer, field) not in (None, ()) for buffer, _ in rows)
+        if any(_is_given(getattr(buffer, field)) for buffer, _ in rows)
     ]
     if solution or any(offset is not None for _, offset in rows):
         optional.append("offset")
@@ -207,6 +226,10 @@ def _csv_text(rows: Sequence[tuple[Buffer, int | None]], *, solution: bool) -> s
         row: list[Any] = [buffer.id, buffer.start, buffer.end, buffer.size]
         writer.writerow(row + [cells[field] for field in optional])
     return out.getvalue()
+
+
+def _is_given(value: Any) -> bool:
+    return value is not None and not (isinstance(value, tuple) and not value)
 
 
 def buffers_from_json(text: str) -> list[Buffer]:
@@ -232,23 +255,36 @@ def buffers_from_json(text: str) -> list[Buffer]:
 
 
 def _with_tuples(row: Any) -> Any:
-    if isinstance(row, dict) and isinstance(row.get("gaps"), list):
-        return row | {"gaps": tuple(tuple(gap) for gap in row["gaps"])}
-    return row
+    """The row with its id and group hashable: JSON has lists for tuples."""
+    if isinstance(row, dict):
+        named = {key: row[key] for key in ("id", "group") if key in row}
+        return row | {key: _as_tuple(value) for key, value in named.items()}
+    return [_as_tuple(row[0]), *row[1:]] if row and isinstance(row, list) else row
+
+
+def _as_tuple(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_as_tuple(each) for each in value)
+    return value
 
 
 def _json(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise FileFormatError(f"not JSON: {error}") from None
 
 
 def plan_to_json(plan: HeapPlan) -> str:
     """The plan as JSON text."""
-    skipped: tuple[Any, ...] = (None, ())
     buffers = [
-        {key: value for key, value in asdict(buffer).items() if value not in skipped}
+        {"id": buffer.id}
+        | {
+            name: getattr(buffer, name)
+            for name in (*_NUMBERS, "group")
+            if getattr(buffer, name) is not None
+        }
+        | ({"gaps": buffer.gaps} if buffer.gaps else {})
         for buffer in plan.buffers
     ]
     data = {
@@ -262,25 +298,53 @@ def plan_to_json(plan: HeapPlan) -> str:
         "buffers": buffers,
         "offsets": list(plan.offsets),
     }
-    return json.dumps(data, default=str)
+    return json.dumps(data, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has no form for: numbers of numpy, and ids of any kind as text."""
+    return value.item() if isinstance(value, np.number) else str(value)
 
 
 def plan_from_json(text: str) -> HeapPlan:
-    """The inverse of `plan_to_json`."""
+    """The inverse of `plan_to_json`.
+
+    Raises:
+        FileFormatError: the text is not such a plan.
+    """
     data = _json(text)
     buffers = buffers_from_json(text)
+    if not isinstance(data, dict):
+        raise FileFormatError("not a plan: JSON has no fields")
+    missing = [field for field in _PLAN_FIELDS if field not in data]
+    if missing:
+        raise FileFormatError(f"not a plan: it lacks {', '.join(missing)}")
+
+    def number(field: str, value: Any) -> int:
+        return read_whole(value, field, at_least=0, error=FileFormatError)
+
+    if not isinstance(data["offsets"], list) or len(data["offsets"]) != len(buffers):
+        raise FileFormatError(f"not a plan: no list of {len(buffers)} offsets")
+    capacity = data["capacity"]
+    return HeapPlan(
+        tuple(buffers),
+        tuple(number("offset", offset) for offset in data["offsets"]),
+        height=number("height", data["height"]),
+        lower_bound=number("lower_bound", data["lower_bound"]),
+        optimal=data["optimal"] is True,
+        capacity=None if capacity is None else number("capacity", capacity),
+        alignment=read_whole(
+            data["alignment"], "alignment", at_least=1, error=FileFormatError
+        ),
+        reserved=_reservations(data["reserved"]),
+        method=str(data["method"]),
+    )
+
+
+def _reservations(rows: Any) -> tuple[Reservation, ...]:
     try:
-        offsets = [int(offset) for offset in data["offsets"]]
-        return HeapPlan(
-            tuple(buffers),
-            tuple(offsets),
-            height=int(data["height"]),
-            lower_bound=int(data["lower_bound"]),
-            optimal=bool(data["optimal"]),
-            capacity=None if data["capacity"] is None else int(data["capacity"]),
-            alignment=int(data["alignment"]),
-            reserved=tuple(Reservation(**hold) for hold in data["reserved"]),
-            method=str(data["method"]),
+        return read_reservations(
+            [Reservation(**row) if isinstance(row, dict) else row for row in rows]
         )
-    except (KeyError, TypeError, ValueError) as error:
-        raise FileFormatError(f"not a plan: {error!r}") from None
+    except (PackingError, TypeError) as error:
+        raise FileFormatError(f"not a plan: {error}") from None

@@ -15,12 +15,15 @@ live there. The answer is exact.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from msa.heap.packing.instance import Instance, Ints
 
-Keys = npt.NDArray[np.generic]
+Keys = npt.NDArray[Any]
+Key = int | complex | tuple[int, int]
 Flags = npt.NDArray[np.bool_]
 
 #: Recent ranges of a row before they are merged.
@@ -31,28 +34,41 @@ _LEAF_ENDPOINTS = 384
 _ARITY_BITS = 3
 #: Below this, a range is packed into one integer, which sorts fast.
 _PACKED = 2**31
+#: Below this, a pair of floating-point numbers holds it exactly.
+_EXACT = 2**53
+#: Above, a range is a record, which sorts slowly.
+_RECORD = np.dtype([("offset", np.int64), ("end", np.int64)])
 
 
 class Codec:
-    """Address ranges as sortable scalars: packed integers, or complex if large.
+    """Address ranges as sortable scalars, by what addresses below `ceiling` need.
 
-    >>> for ceiling in (100, 2**40):
+    Packed integers, complex numbers (which sort by real, then imaginary part), or
+    records.
+
+    >>> for ceiling in (100, 2**40, 2**59):
     ...     codec = Codec(ceiling)
-    ...     offsets, ends = codec.decode(np.array([codec.encode(3, 5)]))
-    ...     print(offsets.tolist(), ends.tolist())
-    [3] [5]
-    [3] [5]
+    ...     keys = np.array([codec.encode(3, ceiling - 1)], dtype=codec.dtype)
+    ...     offsets, ends = codec.decode(keys)
+    ...     print(offsets.tolist(), ceiling - ends.tolist()[0])
+    [3] 1
+    [3] 1
+    [3] 1
     """
 
-    __slots__ = ("dtype", "packed")
+    __slots__ = ("_records", "dtype", "packed")
 
     def __init__(self, ceiling: int) -> None:
         self.packed = ceiling < _PACKED
-        # Complex numbers sort by real, then imaginary part; exact below 2**53.
+        self._records = ceiling >= _EXACT
         self.dtype: npt.DTypeLike = np.int64 if self.packed else np.complex128
+        if self._records:
+            self.dtype = _RECORD
 
-    def encode(self, offset: int, end: int) -> int | complex:
+    def encode(self, offset: int, end: int) -> Key:
         """One range as a scalar; scalars sort by offset."""
+        if self._records:
+            return offset, end
         return offset << 32 | end if self.packed else complex(offset, end)
 
     def decode(self, keys: Keys) -> tuple[Ints, Ints]:
@@ -60,12 +76,18 @@ class Codec:
         if self.packed:
             numbers = keys.view(np.int64)
             return numbers >> 32, numbers & 0xFFFFFFFF
+        if self._records:
+            return keys["offset"].copy(), keys["end"].copy()
         return keys.real.astype(np.int64), keys.imag.astype(np.int64)
 
     def encode_many(self, offsets: Ints, ends: Ints) -> Keys:
         """Many ranges."""
         if self.packed:
             return offsets << 32 | ends
+        if self._records:
+            keys = np.empty(len(offsets), dtype=_RECORD)
+            keys["offset"], keys["end"] = offsets, ends
+            return keys
         return offsets + 1j * ends
 
 
@@ -80,7 +102,7 @@ class _Rows:
         self._recent: Keys = np.zeros((rows, _ROW), dtype=codec.dtype)
         self._count = np.zeros(rows, dtype=np.int64)
 
-    def add(self, rows: Ints, key: int | complex) -> None:
+    def add(self, rows: Ints, key: Key) -> None:
         count = self._count[rows]
         self._recent[rows, count] = key
         count += 1
@@ -193,7 +215,7 @@ class OccupiedSpans:
             self._cover.add(np.arange(low, high), key)
         self._touch.add(self._nodes(first, last), key)
 
-    def _list(self, leaf: int, piece: int, key: int | complex) -> None:
+    def _list(self, leaf: int, piece: int, key: Key) -> None:
         slot = self._filled[leaf]
         self._filled[leaf] = slot + 1
         self._listed_start[slot] = self._start[piece]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from msa.heap.packing.instance import Instance, Ints
 from msa.heap.packing.placement import Rule
@@ -80,9 +82,10 @@ def heuristics(features: Features) -> list[Heuristic]:
     """
     size, duration, load = features.size, features.duration, features.load
     size_class = np.log2(np.maximum(size, 1)).astype(np.int64)
-    area = size * duration
+    # The product may exceed 64 bits.
+    area = size.astype(np.float64) * duration
 
-    def by(*keys: Ints) -> Ints:
+    def by(*keys: npt.NDArray[Any]) -> Ints:
         """Sort by the keys, the first is the primary one."""
         return np.lexsort((features.start, *reversed(keys)))
 

@@ -6,6 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from msa.errors import UnsupportedError
+from msa.heap.whole_number import read_whole
 from msa.units import format_bytes
 
 if TYPE_CHECKING:
@@ -15,6 +16,9 @@ _SIGNS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 #: Rectangles that an SVG holds; of more, the smallest are left out.
 _DRAWN = 20_000
+
+#: Columns and rows, or pixels, of a picture.
+_WIDEST = 10_000
 
 #: A rectangle: number of the buffer, start, end (time), offset, size.
 _Box = tuple[int, int, int, int, int]
@@ -39,6 +43,13 @@ def _extent(boxes: list[_Box]) -> tuple[int, int, int]:
     return first, last, top
 
 
+def _measures(width: int, height: int) -> tuple[int, int]:
+    return (
+        read_whole(width, "width", at_least=1, below=_WIDEST + 1),
+        read_whole(height, "height", at_least=1, below=_WIDEST + 1),
+    )
+
+
 def ascii_picture(plan: HeapPlan, width: int, height: int) -> str:
     """Time to the right, addresses upward; a letter a buffer, `.` free.
 
@@ -52,6 +63,7 @@ def ascii_picture(plan: HeapPlan, width: int, height: int) -> str:
     1 |..bbbb|
        0    3
     """
+    width, height = _measures(width, height)
     boxes = _boxes(plan)
     first, last, top = _extent(boxes)
     height = max(1, min(height, top))
@@ -86,6 +98,7 @@ def svg_picture(plan: HeapPlan, width: int, height: int) -> str:
 
     Of very many rectangles only the largest are drawn; a line says how many are not.
     """
+    width, height = _measures(width, height)
     boxes = _boxes(plan)
     first, last, top = _extent(boxes)
     left, bottom = 80, 24

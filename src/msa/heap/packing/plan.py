@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msa.errors import PackingError, UnknownBufferError, shown
 from msa.heap.packing.buffer import Buffer
-from msa.heap.packing.instance import Reservation
+from msa.heap.packing.reservation import Reservation
 from msa.heap.packing.verify import verify_plan
+from msa.heap.whole_number import read_whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +54,13 @@ class HeapPlan:
         """The offset of a buffer by its id (bytes). O(n).
 
         Raises:
-            KeyError: no buffer has this id.
+            UnknownBufferError: no buffer has this id; it is also a `KeyError`.
         """
-        for buffer, offset in zip(self.buffers, self.offsets, strict=True):
-            if buffer.id == buffer_id:
-                return offset
-        raise KeyError(buffer_id)
+        try:
+            return self.as_dict()[buffer_id]
+        except (KeyError, TypeError):
+            pass
+        raise UnknownBufferError(f"no buffer has the id {shown(buffer_id)}")
 
     def as_dict(self) -> dict[Any, int]:
         """`{id: offset}`."""
@@ -81,13 +84,24 @@ class HeapPlan:
         )
 
     def ascii(self, width: int = 72, height: int = 24) -> str:
-        """Offset × time as text, for a terminal."""
+        """Offset × time as text, for a terminal; in columns and rows of letters.
+
+        Raises:
+            OptionsError: a measure is not within 1..10000.
+        """
         from msa.heap.packing.picture import ascii_picture
 
         return ascii_picture(self, width, height)
 
     def svg(self, width: int = 960, height: int = 480) -> str:
-        """Offset × time as a self-contained SVG document; hovering names buffers."""
+        """Offset × time as a self-contained SVG document; hovering names buffers.
+
+        Args:
+            width, height: pixels.
+
+        Raises:
+            OptionsError: a measure is not within 1..10000.
+        """
         from msa.heap.packing.picture import svg_picture
 
         return svg_picture(self, width, height)
@@ -141,7 +155,13 @@ class HeapPlan:
         """A plan from parts; the height is worked out, the other fields are given.
 
         Empty buffers (no bytes or no lifetime) do not count.
+
+        Raises:
+            PackingError: not one offset, a whole number, for each buffer.
         """
+        if len(buffers) != len(offsets):
+            raise PackingError(f"{len(offsets)} offsets for {len(buffers)} buffers")
+        offsets = [read_whole(o, "offset", error=PackingError) for o in offsets]
         height = 0
         for buffer, offset in zip(buffers, offsets, strict=True):
             if buffer.size and buffer.start < buffer.end:

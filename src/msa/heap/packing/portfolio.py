@@ -8,14 +8,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from msa.errors import CapacityError, OptionsError, PackingError, PlanError
+from msa.errors import CapacityError, PackingError, PlanError
 from msa.heap.packing.bounds import Bound, lower_bound
 from msa.heap.packing.buffer import Buffer, read_buffers
-from msa.heap.packing.instance import Instance, Reservation, build_instance
+from msa.heap.packing.instance import Instance, build_instance
 from msa.heap.packing.plan import HeapPlan
+from msa.heap.packing.reservation import Reservation, read_reservations
 from msa.heap.packing.sections import Sections, compute_sections
 from msa.heap.packing.solve import Solution, solve
 from msa.heap.packing.verify import verify_disjoint
+from msa.heap.whole_number import SIZE_LIMIT, WORD_LIMIT, read_whole
 from msa.units import format_bytes
 
 #: Search nodes (see `pack`); the hard public instances need a tenth of it.
@@ -56,7 +58,8 @@ def pack(
     Raises:
         CapacityError: the buffers do not fit; with the crowded step and its live set.
         PackingError: buffers are malformed or contradict each other.
-        OptionsError: capacity, alignment or effort out of range.
+        OptionsError: capacity, alignment, effort or seed is no whole number or out of
+            range.
 
     Heuristics are about O(n log n) for n buffers as long as the number of live
     ones stays bounded; above some thousands of buffers only they run.
@@ -65,14 +68,13 @@ def pack(
     >>> plan.height, plan.optimal, plan.as_dict()
     (96, True, {'a': 32, 'b': 0, 'c': 32})
     """
-    if alignment <= 0:
-        raise OptionsError(f"alignment must be positive, got {alignment}")
-    if effort < 0:
-        raise OptionsError(f"effort must not be negative, got {effort}")
-    if capacity is not None and capacity < 0:
-        raise OptionsError(f"capacity must not be negative, got {capacity}")
+    alignment = read_whole(alignment, "alignment", at_least=1, below=SIZE_LIMIT)
+    effort = read_whole(effort, "effort", at_least=0)
+    seed = read_whole(seed, "seed", at_least=0)
+    if capacity is not None:
+        capacity = read_whole(capacity, "capacity", at_least=0, below=WORD_LIMIT)
     rows = _rows(buffers)
-    holds = tuple(_reservation(hold) for hold in reserved)
+    holds = read_reservations(reserved)
     group_at = _check_pins(rows, holds, alignment)
     instance = build_instance(rows, alignment=alignment, reserved=holds)
     sections = compute_sections(instance)
@@ -83,7 +85,7 @@ def pack(
     solution = solve(
         scaled,
         goal=-(-bound.height // unit),
-        capacity=None if capacity is None else capacity // unit,
+        capacity=None if capacity is None else min(capacity, SIZE_LIMIT) // unit,
         effort=effort,
         seed=seed,
     )
@@ -101,19 +103,6 @@ def _rows(buffers: Iterable[Any] | str | Path) -> list[Buffer]:
 
         return load_buffers(buffers)
     return read_buffers(buffers)
-
-
-def _reservation(hold: Reservation | tuple[int, ...]) -> Reservation:
-    if not isinstance(hold, Reservation):
-        if len(hold) not in (2, 4):
-            raise PackingError(
-                f"cannot read reservation {hold!r}",
-                hint="(offset, size) or (offset, size, start, end)",
-            )
-        hold = Reservation(*hold)
-    if hold.offset < 0 or hold.size < 0:
-        raise PackingError(f"reservation {hold!r} is out of range")
-    return hold
 
 
 def _check_pins(

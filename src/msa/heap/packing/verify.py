@@ -6,17 +6,19 @@ sorted list of the live address ranges.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from sortedcontainers import SortedList
 
-from msa.errors import PlanError
+from msa.errors import PlanError, shown
+from msa.heap.whole_number import WORD_LIMIT
 
 if TYPE_CHECKING:
     from msa.heap.packing.buffer import Buffer
-    from msa.heap.packing.instance import Reservation
     from msa.heap.packing.plan import HeapPlan
+    from msa.heap.packing.reservation import Reservation
 
 #: A live range: offset, end, number of the owner (a group or a buffer alone).
 _Live = tuple[int, int, int, str]
@@ -27,6 +29,9 @@ def verify_plan(plan: HeapPlan) -> None:
     buffers, offsets = plan.buffers, plan.offsets
     if len(buffers) != len(offsets):
         raise PlanError(f"{len(offsets)} offsets for {len(buffers)} buffers")
+    for name in ("height", "lower_bound"):
+        if not isinstance(getattr(plan, name), int):
+            raise PlanError(f"{name} is no whole number: {shown(getattr(plan, name))}")
     height = 0
     for buffer, offset in zip(buffers, offsets, strict=True):
         _verify_offset(buffer, offset, plan.alignment)
@@ -48,8 +53,10 @@ def verify_plan(plan: HeapPlan) -> None:
 
 def _verify_offset(buffer: Buffer, offset: int, alignment: int) -> None:
     where = f"buffer {buffer.id!r}"
-    if offset < 0:
-        raise PlanError(f"offset {offset} is negative", where=where)
+    if not isinstance(offset, int):
+        raise PlanError(f"offset is no whole number: {shown(offset)}", where=where)
+    if not 0 <= offset < WORD_LIMIT:
+        raise PlanError(f"offset {shown(offset)} is out of range", where=where)
     if buffer.offset is not None and offset != buffer.offset:
         raise PlanError(f"lies at {offset}, pinned at {buffer.offset}", where=where)
     multiple = buffer.alignment or alignment
@@ -77,11 +84,13 @@ def verify_disjoint(
 ) -> None:
     """Raise `PlanError` if two live buffers of different groups share an address.
 
-    O(p log p) for p lifetime pieces: at any time the live ranges, sorted by offset,
-    are disjoint, so a new one needs to be compared with its neighbours only.
+    Nor may one share an address with a live reservation; reservations may overlap
+    each other. O(p log p) for p lifetime pieces: at any time the live ranges, sorted
+    by offset, are disjoint, so a new one needs to be compared with its neighbours
+    only. Reservations of different times cost O(p) each.
     """
     owners: dict[Any, int] = {}
-    events: list[tuple[int, int, _Live]] = []
+    pieces: list[tuple[int, int, _Live]] = []
     for number, (buffer, offset) in enumerate(zip(buffers, offsets, strict=True)):
         if not buffer.size:
             continue
@@ -89,17 +98,9 @@ def verify_disjoint(
         if buffer.group is not None:
             owner = owners.setdefault(buffer.group, number)
         live = (offset, offset + buffer.size, owner, f"buffer {buffer.id!r}")
-        for start, end in buffer.pieces():
-            events += [(start, 1, live), (end, 0, live)]
-    first = min((time for time, _, _ in events), default=0)
-    last = max((time for time, _, _ in events), default=0)
-    for number, hold in enumerate(reserved):
-        start = first if hold.start is None else hold.start
-        end = last if hold.end is None else hold.end
-        if start < end and hold.size:
-            name = f"reservation {number}"
-            live = (hold.offset, hold.offset + hold.size, -1 - number, name)
-            events += [(start, 1, live), (end, 0, live)]
+        pieces += [(start, end, live) for start, end in buffer.pieces()]
+    events = [(start, 1, live) for start, _, live in pieces]
+    events += [(end, 0, live) for _, end, live in pieces]
     # Ends (0) sort before starts (1) of the same time: lifetimes are half-open.
     events.sort()
     at_once: SortedList = SortedList()
@@ -109,6 +110,40 @@ def verify_disjoint(
             at_once.add(live)
         else:
             at_once.remove(live)
+    _verify_reservations(pieces, reserved)
+
+
+def _verify_reservations(
+    pieces: list[tuple[int, int, _Live]], reserved: Sequence[Reservation]
+) -> None:
+    """Compare every piece with the reservations, those of equal times together."""
+    by_time: dict[tuple[int | None, int | None], list[tuple[int, int, int]]] = {}
+    for number, hold in enumerate(reserved):
+        if hold.size:
+            spans = by_time.setdefault((hold.start, hold.end), [])
+            spans.append((hold.offset, hold.offset + hold.size, number))
+    for (first, last), spans in by_time.items():
+        spans.sort()
+        # Up to each span, the one that reaches highest.
+        highest, top = [], spans[0]
+        for span in spans:
+            top = max(top, span, key=lambda each: each[1])
+            highest.append(top)
+        for start, end, (offset, stop, _, name) in pieces:
+            if (last is not None and start >= last) or (
+                first is not None and end <= first
+            ):
+                continue
+            # Among those that begin below the end of the piece.
+            index = bisect_left(spans, (stop, 0, 0)) - 1
+            if index >= 0 and highest[index][1] > offset:
+                low, high, number = highest[index]
+                raise PlanError(
+                    f"[{offset}, {stop}) overlaps reservation {number} at "
+                    f"[{low}, {high})",
+                    where=f"time {start if first is None else max(start, first)}, "
+                    f"{name}",
+                )
 
 
 def _verify_neighbours(at_once: SortedList, live: _Live, time: int) -> None:
