@@ -33,8 +33,7 @@ LEAVE: Final = 4
 """Event: a trip of the innermost loop ends."""
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """What happens at one place of the program.
 
     Attributes:
@@ -53,6 +52,10 @@ class Event:
     amount: float = 0.0
     copy: int = -1
     direction: int = TO_ALTERNATE
+
+
+EventRow = tuple[int, int, float, float, float, int, int]
+"""An event as a plain tuple."""
 
 
 @dataclass(slots=True)
@@ -78,7 +81,7 @@ class _Loop(NamedTuple):
     outer: dict[int, float]
 
 
-def run(events: Sequence[Event], step_count: int, copy_bandwidth: float) -> Run:
+def run(events: Sequence[EventRow], step_count: int, copy_bandwidth: float) -> Run:
     """Run a program.
 
     O(events) per simulated trip. Trips are simulated until nothing changes from one to
@@ -91,29 +94,28 @@ def run(events: Sequence[Event], step_count: int, copy_bandwidth: float) -> Run:
     loops: list[_Loop] = []
     place = 0
     while place < len(events):
-        event = events[place]
-        kind = event.kind
-        if kind != LEAVE and starts[event.step] != starts[event.step]:  # still NaN
-            starts[event.step] = machine.clock
+        kind, step, seconds, idle, amount, copy, direction = events[place]
+        if kind != LEAVE and starts[step] != starts[step]:  # still NaN
+            starts[step] = machine.clock
         if kind == RUN:
-            machine.run(event.seconds, event.idle)
+            machine.run(seconds, idle)
         elif kind == START:
-            machine.start(event.copy, event.amount, event.direction)
+            machine.start(copy, amount, direction)
         elif kind == DONE:
-            waited = machine.wait(event.copy, event.direction)
+            waited = machine.wait(copy, direction)
             if waited > 0.0:
-                stalls[event.step] = stalls.get(event.step, 0.0) + waited
+                stalls[step] = stalls.get(step, 0.0) + waited
         elif kind == ENTER:
-            if event.amount <= 0:
+            if amount <= 0:
                 place = _skip(events, place)
                 continue
-            loops.append(_Loop(place, Trips(machine, event.amount), stalls))
+            loops.append(_Loop(place, Trips(machine, amount), stalls))
             stalls = {}
         else:
             begin, trips, outer = loops[-1]
             repeats = trips.end_of_trip()
-            for step, stall in stalls.items():
-                outer[step] = outer.get(step, 0.0) + stall * (1.0 + repeats)
+            for where, stall in stalls.items():
+                outer[where] = outer.get(where, 0.0) + stall * (1.0 + repeats)
             if trips.over:
                 loops.pop()
                 stalls = outer
@@ -123,11 +125,11 @@ def run(events: Sequence[Event], step_count: int, copy_bandwidth: float) -> Run:
     return Run(machine.clock, sum(stalls.values(), 0.0), starts, stalls)
 
 
-def _skip(events: Sequence[Event], place: int) -> int:
+def _skip(events: Sequence[EventRow], place: int) -> int:
     """One past the end of the loop that begins at `place`."""
     depth = 0
     while True:
-        kind = events[place].kind
+        kind = events[place][0]
         depth += (kind == ENTER) - (kind == LEAVE)
         place += 1
         if not depth:

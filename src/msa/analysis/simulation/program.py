@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from msa.analysis.costs import InstructionCosts
 from msa.analysis.flatten import FlattenedSchedule
@@ -34,8 +34,7 @@ _NEVER_FAST: Final = frozenset({"call", "conditional", "while"})
 """Instructions whose traffic is that of the computations that they run."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepCost:
+class StepCost(NamedTuple):
     """One step with its accesses where the layouts put them, seconds and bytes."""
 
     compute: float

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msa.analysis.simulation.engine import Run
 from msa.assignment.allocation import (
     Allocation,
     AllocationSequence,
     CopyAllocation,
     Use,
 )
-from msa.assignment.estimate import Estimator
+from msa.assignment.estimate import Estimator, Flow
 from msa.assignment.problem import Problem
 
 _ROUNDS = 4
@@ -18,26 +19,30 @@ _RUNNING = frozenset({"call", "conditional", "while"})
 
 
 def drop_losses(
-    problem: Problem, draft: AllocationSequence, estimator: Estimator, before: float
+    problem: Problem,
+    draft: AllocationSequence,
+    estimator: Estimator,
+    run: Run,
+    before: float,
 ) -> AllocationSequence:
     """The draft without prefetches, then buffers, whose loss is more than their gain.
 
-    At the end it is not slower than `before`, the time with nothing placed, unless
-    what has to be placed is.
+    `run` is that of the draft. At the end it is not slower than `before`, the time with
+    nothing placed, unless what has to be placed is.
     """
-    seconds = estimator.seconds(draft)
-    draft, seconds = _without_stalling_prefetches(problem, draft, estimator, seconds)
-    if seconds > before:
+    draft, run = _without_stalling_prefetches(problem, draft, estimator, run)
+    if run.seconds > before:
         draft = _without_buffers(problem, draft, estimator, before)
     return draft
 
 
 def _without_stalling_prefetches(
-    problem: Problem, draft: AllocationSequence, estimator: Estimator, seconds: float
-) -> tuple[AllocationSequence, float]:
+    problem: Problem, draft: AllocationSequence, estimator: Estimator, run: Run
+) -> tuple[AllocationSequence, Run]:
     """Let uses read slow memory whose copies stall the most; thirds while it pays."""
+    flow = Flow.of(estimator, draft)
     for _ in range(_ROUNDS):
-        stalls = estimator.run(draft).stalls
+        stalls = run.stalls
         candidates = [
             copy
             for copy in _droppable(problem, draft)
@@ -45,16 +50,16 @@ def _without_stalling_prefetches(
         ]
         candidates.sort(key=lambda copy: -stalls[copy.done_before])
         while candidates:
-            trial = _Dropped(draft, candidates)
-            time = estimator.seconds(trial.draft)
-            if time < seconds * (1.0 - 1e-9):
-                draft, seconds = trial.draft, time
+            trial = flow.without(set(candidates))
+            outcome = trial.run()
+            if outcome.seconds < run.seconds * (1.0 - 1e-9):
+                draft = _dropped(draft, candidates)
+                flow, run = trial, outcome
                 break
-            trial.take_back()
             candidates = candidates[: len(candidates) // 3]
         if not candidates:
             break
-    return draft, seconds
+    return draft, run
 
 
 def _droppable(problem: Problem, draft: AllocationSequence) -> list[CopyAllocation]:
@@ -91,28 +96,15 @@ def _is_plain(problem: Problem, use: Use) -> bool:
     return problem.opcodes[use.step] not in _RUNNING and not use.index
 
 
-class _Dropped:
-    """A draft without some copies, whose uses read their sources; can be taken back."""
-
-    __slots__ = ("_back", "draft")
-
-    def __init__(
-        self, draft: AllocationSequence, dropped: Sequence[CopyAllocation]
-    ) -> None:
-        gone = set(dropped)
-        self._back: list[tuple[Allocation, int, int]] = []
-        for copy in dropped:
-            source = copy.source
-            self._back.append((source, len(source.uses), source.end))
-            source.uses += copy.uses
-            source.extend(copy.end)
-        self.draft = AllocationSequence(a for a in draft if a not in gone)
-
-    def take_back(self) -> None:
-        """Give the uses back to the copies."""
-        for source, count, end in reversed(self._back):
-            del source.uses[count:]
-            source.end = end
+def _dropped(
+    draft: AllocationSequence, dropped: Sequence[CopyAllocation]
+) -> AllocationSequence:
+    """A draft without some copies, whose uses read their sources."""
+    for copy in dropped:
+        copy.source.uses += copy.uses
+        copy.source.extend(copy.end)
+    gone = set(dropped)
+    return AllocationSequence(a for a in draft if a not in gone)
 
 
 def _without_buffers(

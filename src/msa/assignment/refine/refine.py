@@ -44,8 +44,10 @@ def refine(
     if may_retime(options):
         retimer = Retimer(problem, draft, estimator)
         retimer.improve(_SIMULATIONS)
-        draft = retimer.draft
-    draft = drop_losses(problem, draft, estimator, before)
+        draft, run = retimer.draft, retimer.run
+    else:
+        run = estimator.run(draft)
+    draft = drop_losses(problem, draft, estimator, run, before)
     return dataclasses.replace(
         result,
         allocations=draft,

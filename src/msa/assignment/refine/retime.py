@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from msa.analysis.simulation.engine import Run
 from msa.assignment.allocation import AllocationSequence, CopyAllocation
-from msa.assignment.estimate import Estimator
+from msa.assignment.estimate import Estimator, Flow
 from msa.assignment.problem import Problem
 from msa.assignment.refine.room import Room
 
@@ -40,7 +40,7 @@ class Retimer:
     """
 
     __slots__ = (
-        "_estimator",
+        "_flow",
         "_problem",
         "_room",
         "_runs_left",
@@ -54,18 +54,19 @@ class Retimer:
         self, problem: Problem, draft: AllocationSequence, estimator: Estimator
     ) -> None:
         self._problem = problem
-        self._estimator = estimator
         self._room = Room(draft)
         self._steps_of: list[list[int]] = [[] for _ in problem.regions]
         for step, region in enumerate(problem.region_of):
             self._steps_of[region].append(step)
+        # Moving copies in time changes nothing of what steps access.
+        self._flow = Flow.of(estimator, draft)
         # What waits for each copy to end: other copies of its result.
         self._waiting: dict[CopyAllocation, list[CopyAllocation]] = {}
         for copy in draft.copies():
             if isinstance(copy.source, CopyAllocation):
                 self._waiting.setdefault(copy.source, []).append(copy)
         self.draft = draft
-        self.run: Run = estimator.run(draft)
+        self.run: Run = self._flow.run()
         self._runs_left = 0
 
     def improve(self, runs: int) -> None:
@@ -147,7 +148,7 @@ class Retimer:
         while moves and self._runs_left > 0:
             self._runs_left -= 1
             made = [move for move in map(self._make, moves) if move is not None]
-            run = self._estimator.run(self.draft)
+            run = self._flow.run()
             if run.seconds < self.run.seconds * (1.0 - 1e-9):
                 self.run = run
                 return
