@@ -115,6 +115,21 @@ _WINDOW = 160
 """Longest piece of a source line that an error shows."""
 
 
+def _caret(source_line: str, column: int, window_start: int) -> str:
+    """The source line with a caret under the column, below a message."""
+    if not source_line:
+        return ""
+    return f"\n{source_line}\n{' ' * max(0, column - 1 - window_start)}^"
+
+
+def _window(source_line: str, column: int) -> tuple[str, int]:
+    """A long line cut around the column, and where the piece starts."""
+    if len(source_line) <= _WINDOW:
+        return source_line, 0
+    start = max(0, column - _WINDOW // 2)
+    return source_line[start:][:_WINDOW], start
+
+
 class HloParseError(HloError):
     """HLO text could not be read.
 
@@ -145,11 +160,7 @@ class HloParseError(HloError):
     ) -> None:
         self.line = line
         self.column = column
-        self.window_start = 0
-        if len(source_line) > _WINDOW:
-            self.window_start = max(0, column - _WINDOW // 2)
-            source_line = source_line[self.window_start :][:_WINDOW]
-        self.source_line = source_line
+        self.source_line, self.window_start = _window(source_line, column)
         self.expected = expected
         self.nearest = nearest
         if nearest and not hint:
@@ -158,11 +169,9 @@ class HloParseError(HloError):
         super().__init__(message, where=where, hint=hint)
 
     def __str__(self) -> str:
-        text = super().__str__()
-        if not self.source_line:
-            return text
-        caret = " " * max(0, self.column - 1 - self.window_start) + "^"
-        return f"{text}\n{self.source_line}\n{caret}"
+        return super().__str__() + _caret(
+            self.source_line, self.column, self.window_start
+        )
 
 
 class ShapeInferenceError(HloError):
@@ -180,17 +189,37 @@ class ShapeInferenceError(HloError):
 class HloVerifyError(HloError):
     """A module breaks rules of the IR; `violations` lists every one as text.
 
+    Attributes:
+        line, column, source_line: place of the first violation that has one, from 1,
+            when the module was just read from text; 0 and empty otherwise.
+
     >>> HloVerifyError(["entry: no root"]).violations
     ['entry: no root']
     """
 
-    def __init__(self, violations: list[str], *, hint: str = "") -> None:
+    def __init__(
+        self,
+        violations: list[str],
+        *,
+        hint: str = "",
+        line: int = 0,
+        column: int = 0,
+        source_line: str = "",
+    ) -> None:
         self.violations = list(violations)
+        self.line = line
+        self.column = column
+        self.source_line, self.window_start = _window(source_line, column)
         count = len(self.violations)
         shown = "\n  ".join(self.violations[:20])
         more = f"\n  … and {count - 20} more" if count > 20 else ""
         noun = "violation" if count == 1 else "violations"
         super().__init__(f"{count} {noun}:\n  {shown}{more}", hint=hint)
+
+    def __str__(self) -> str:
+        return super().__str__() + _caret(
+            self.source_line, self.column, self.window_start
+        )
 
 
 class ScheduleError(HloError):

@@ -86,16 +86,11 @@ def aliasing(value: Iterable[tuple[Any, int, Any]]) -> str:
     return (
         "{"
         + ", ".join(
-            f"{braces_spaced(output)}: ({operand}, {braces_spaced(index)})"
+            f"{braces(output)}: ({operand}, {braces(index)})"
             for output, operand, index in value
         )
         + "}"
     )
-
-
-def braces_spaced(items: Iterable[Any]) -> str:
-    """`{0, 1}`, as shape indices are written."""
-    return "{" + ", ".join(map(str, items)) + "}"
 
 
 def _float(value: float) -> str:

@@ -27,7 +27,17 @@ def canonical_attributes(instruction: Instruction) -> Mapping[str, Any]:
         )
     if "sharding" in attributes:
         attributes["sharding"] = _sharding(instruction, attributes["sharding"])
+    if "statistics" in attributes:
+        attributes["statistics"] = tuple(
+            (name, _six_digits(value)) if place else (name, value)
+            for place, (name, value) in enumerate(attributes["statistics"])
+        )
     return attributes
+
+
+def _six_digits(value: str) -> str:
+    """A statistic as C's `%g` writes it; the index before them stays whole."""
+    return f"{float(value):g}"
 
 
 def _sharding(instruction: Instruction, text: str) -> str:

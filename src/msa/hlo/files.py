@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import importlib
+import os
 import re
 import sys
 import zlib
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from msa.errors import FileFormatError, UnsupportedError
+from msa.hlo.arguments import expect, shown
 from msa.hlo.module import Module
 from msa.hlo.parser import parse
 
@@ -38,7 +40,7 @@ def load(
         allow_unknown: keep unknown opcodes and attributes as opaque ones.
 
     Raises:
-        FileFormatError: the file is missing, unreadable or not text.
+        FileFormatError: the file is missing, unreadable or not text, or no path.
         HloParseError, HloVerifyError: see `msa.parse`.
         UnsupportedError: a `.pb` file.
 
@@ -49,11 +51,34 @@ def load(
     ...     msa.load(path).entry.name
     'e'
     """
-    if str(path) == "-":
-        text = sys.stdin.read()
-    else:
-        text = read_text(Path(path), name)
+    path = _path(path)
+    if name is not None:
+        expect(name, str, where="load", what="a module's name as text")
+    text = _standard_input() if str(path) == "-" else read_text(path, name)
     return parse(text, verify=verify, allow_unknown=allow_unknown)
+
+
+def _path(path: object) -> Path:
+    if isinstance(path, bytes):
+        path = os.fsdecode(path)
+    if not isinstance(path, str | PathLike):
+        raise FileFormatError(
+            f"takes a path, not {shown(path)}",
+            where="load",
+            hint="the name of a file or folder, or '-' for standard input",
+        )
+    return Path(path)
+
+
+def _standard_input() -> str:
+    try:
+        return sys.stdin.read()
+    except (OSError, ValueError, AttributeError) as error:  # closed, none, no text
+        raise FileFormatError(
+            f"cannot be read: {error}",
+            where="standard input",
+            hint="pipe HLO text into it",
+        ) from error
 
 
 def read_text(path: str | Path, name: str | None = None) -> str:
@@ -72,7 +97,7 @@ def read_text(path: str | Path, name: str | None = None) -> str:
         if path.suffix == ".gz" or data[:2] == b"\x1f\x8b":
             data = gzip.decompress(data)
         return data.decode()
-    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
+    except (OSError, EOFError, ValueError, zlib.error) as error:
         raise FileFormatError(
             f"cannot be read: {error}", where=str(path), hint="is it HLO text?"
         ) from error

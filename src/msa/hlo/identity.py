@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from typing import Any, Final
 
+from msa.hlo.arguments import expect
 from msa.hlo.attribute_text import attribute_text
 from msa.hlo.canonical import canonical_attributes, canonical_shape
 from msa.hlo.computation import Computation
@@ -63,6 +64,9 @@ def canonical_text(subject: Module | Computation | Instruction) -> str:
     >>> canonical_text(m.entry.root)
     'f32[8]{0} negate(f32[8]{0})'
     """
+    kinds = (Module, Computation, Instruction)
+    what = "a Module, a Computation or an Instruction"
+    expect(subject, kinds, where="canonical_text", what=what)
     writer = _Writer()
     if isinstance(subject, Module):
         return _header(subject) + "\n" + writer.text(subject.entry)

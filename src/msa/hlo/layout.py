@@ -8,9 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from msa.errors import HloError
+from msa.hlo.arguments import expect
+
 if TYPE_CHECKING:
     from msa.hlo.primitive import PrimitiveType
     from msa.hlo.shape import Shape
+
+MAX_RANK: Final = 1 << 16
 
 COMBINE_DIMENSION: Final = -(2**63)
 """Tile entry written `*`: combine with the next more minor dimension."""
@@ -57,12 +62,19 @@ class Layout:
     @staticmethod
     def row_major(rank: int) -> Layout:
         """The default layout of an array of `rank` dimensions."""
+        expect(rank, int, where="Layout.row_major", what="a number of dimensions")
+        if not 0 <= rank <= MAX_RANK:
+            raise HloError(
+                f"takes 0 to {MAX_RANK} dimensions, not {rank}",
+                where="Layout.row_major",
+            )
         if rank < len(_ROW_MAJOR):
             return _ROW_MAJOR[rank]
         return Layout(tuple(range(rank - 1, -1, -1)))
 
     def with_memory_space(self, memory_space: int) -> Layout:
         """The same layout in another memory space."""
+        expect(memory_space, int, where="with_memory_space", what="a number")
         if memory_space == self.memory_space:
             return self
         return replace(self, memory_space=memory_space)

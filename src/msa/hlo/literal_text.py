@@ -32,6 +32,9 @@ _NOISE: Final = re.compile(r"(?:\s++|/\*(?:[^*]|\*(?!/))*+\*/|//[^\r\n]*+)++")
 _INTEGER: Final = re.compile(r"-?[0-9]++\Z")
 _PAYLOAD: Final = re.compile(r"(-?)nan\(0x([0-9a-fA-F]+)\)")
 
+_MOST_FILLED: Final = 1 << 20
+"""Elements of the largest array that one value without braces may stand for."""
+
 Token = str | tuple[str, str]
 
 
@@ -250,18 +253,18 @@ def _scan_dense(
                 _literal_error(
                     cursor, match, "unexpected '(': only complex numbers have parens"
                 )
-            _count(cursor, match, seen, level, dimensions, leaf=True)
+            fill = _count(cursor, match, seen, level, dimensions, leaf=True)
             cursor.position = position
-            tokens.append(_complex(cursor, check))
+            tokens += [_complex(cursor, check), *[("0", "0")] * fill]
             position = cursor.position
         elif token == ")":
             _literal_error(cursor, match, "unexpected ')' in a literal")
         else:
-            _count(cursor, match, seen, level, dimensions, leaf=True)
+            fill = _count(cursor, match, seen, level, dimensions, leaf=True)
             problem = check(token)
             if problem or kind.is_complex:
                 _literal_error(cursor, match, problem or "expects '(' before complex")
-            tokens.append(token)
+            tokens += [token, *["0"] * fill]
         if level == 0:
             cursor.position = position
             return None if elided else tokens
@@ -271,7 +274,7 @@ def _complex(cursor: Cursor, check: Callable[[str], str]) -> tuple[str, str]:
     parts = []
     for end in ",", ")":
         match = _TOKEN.match(cursor.text, cursor.position)
-        if match is None or match[0][-1] in "{}(),":
+        if match is None or match[0] in "{}(),":
             cursor.fail("expected a number in a complex literal")
         problem = check(match[1])
         if problem:
@@ -290,14 +293,22 @@ def _count(
     dimensions: tuple[int, ...],
     *,
     leaf: bool = False,
-) -> None:
+) -> int:
+    """Count an element at a level; how many zeros follow it.
+
+    As XLA has it, one value without braces is an array's first element, and all
+    others are zero.
+    """
     rank = len(dimensions)
     if leaf and level != rank:
+        others = math.prod(dimensions) - 1
+        if level == 0 and 0 <= others < _MOST_FILLED:
+            return others
         _literal_error(
             cursor, match, f"expects nested array in rank {rank}, but sees {level}"
         )
     if level == 0:
-        return
+        return 0
     seen[level - 1] += 1
     if seen[level - 1] > dimensions[level - 1]:
         index = ",".join(str(n - 1) for n in seen[: level - 1])
@@ -307,6 +318,7 @@ def _count(
             f"expects {dimensions[level - 1]} elements in the [{index}]th element, "
             "but sees more",
         )
+    return 0
 
 
 def _literal_error(cursor: Cursor, match: re.Match[str], message: str) -> None:

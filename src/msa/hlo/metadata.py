@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from msa.hlo.arguments import expect
+
 if TYPE_CHECKING:
     from msa.hlo.instruction import Instruction
     from msa.hlo.module import Module
@@ -219,6 +221,9 @@ def source_location(
     >>> str(source_location(msa.parse(text).entry.root))
     'f.py:3'
     """
+    from msa.hlo.instruction import Instruction
+
+    expect(instruction, Instruction, where="source_location", what="an Instruction")
     metadata = instruction.metadata
     if metadata.source_file:
         return SourceLocation(metadata.source_file, metadata.source_line)

@@ -8,6 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from msa.errors import HloError
+from msa.hlo.arguments import expect, shown
+
 
 @dataclass(frozen=True, slots=True)
 class PrintOptions:
@@ -52,6 +55,22 @@ class PrintOptions:
     compact_tuple_elements: bool = False
     canonical_names: bool = False
     indent: int = 0
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            value = getattr(self, name)
+            if name not in ("subcomputations", "indent"):
+                expect(value, bool, where=f"PrintOptions.{name}", what="True or False")
+        expect(self.indent, int, where="PrintOptions.indent", what="a number of spaces")
+        if (
+            self.subcomputations not in ("names", "bodies")
+            or not 0 <= self.indent <= 1000
+        ):
+            raise HloError(
+                "subcomputations is 'names' or 'bodies', indent 0 to 1000, not "
+                f"{shown(self.subcomputations)} and {self.indent}",
+                where="PrintOptions",
+            )
 
     @staticmethod
     def short_parsable() -> PrintOptions:

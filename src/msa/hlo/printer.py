@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msa.hlo.arguments import expect
 from msa.hlo.async_wrapping import can_vanish, wrapped_root
 from msa.hlo.attribute_text import (
-    braces_spaced,
+    braces,
     common_attribute,
     config_text,
     extra_attributes,
@@ -60,6 +61,7 @@ def print_module(
     >>> parse(print_module(module)) == module
     True
     """
+    expect(module, Module, where="print_module", what="a Module")
     if options is None:
         options = CANONICAL_OPTIONS if canonical else DEFAULT_OPTIONS
     printer = _Printer(options)
@@ -90,6 +92,7 @@ def print_computation(
       ROOT %p = f32[4]{0} parameter(0)
     }
     """
+    expect(computation, Computation, where="print_computation", what="a Computation")
     return _Printer(options).computation(computation, scheduled=True)
 
 
@@ -102,6 +105,7 @@ def print_instruction(
     >>> print_instruction(parse("ENTRY e { ROOT p = f32[4] parameter(0) }").entry.root)
     '%p = f32[4]{0} parameter(0)'
     """
+    expect(instruction, Instruction, where="print_instruction", what="an Instruction")
     return _Printer(options).instruction(instruction, {})
 
 
@@ -112,14 +116,14 @@ def print_header(module: Module, options: PrintOptions = DEFAULT_OPTIONS) -> str
         parts.append("is_scheduled=true")
     if module.aliases:
         rows = ", ".join(
-            f"{braces_spaced(a.output_index)}: ({a.parameter_number}, "
-            f"{braces_spaced(a.parameter_index)}, "
+            f"{braces(a.output_index)}: ({a.parameter_number}, "
+            f"{braces(a.parameter_index)}, "
             f"{'must' if a.must_alias else 'may'}-alias)"
             for a in module.aliases
         )
         parts.append(f"input_output_alias={{ {rows} }}")
     if module.buffer_donors:
-        rows = ", ".join(f"({n}, {braces_spaced(i)})" for n, i in module.buffer_donors)
+        rows = ", ".join(f"({n}, {braces(i)})" for n, i in module.buffer_donors)
         parts.append(f"buffer_donor={{ {rows} }}")
     attributes = module.attributes
     if attributes.get("alias_passthrough_params"):
@@ -157,6 +161,7 @@ class _Printer:
     """One print job: options and the texts that repeat."""
 
     def __init__(self, options: PrintOptions) -> None:
+        expect(options, PrintOptions, where="options", what="PrintOptions")
         self.options = options
         self.sigil = "%" if options.percent else ""
         # Attribute text by identity: mappings are shared and outlive the job.

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from msa.errors import ScheduleError
+from msa.hlo.arguments import expect
 
 if TYPE_CHECKING:
     from msa.hlo.computation import Computation
@@ -33,6 +34,9 @@ class Schedule:
     def __init__(
         self, sequences: dict[Computation, tuple[Instruction, ...]] | None = None
     ) -> None:
+        if sequences is not None:
+            what = "a dict from computations to tuples of instructions"
+            expect(sequences, dict, where="Schedule", what=what)
         self._sequences = dict(sequences or {})
 
     def __contains__(self, computation: object) -> bool:

@@ -6,10 +6,13 @@ Source: `xla/shape.h`, `xla/shape_util.cc`, `xla/layout_util.cc`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import operator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Final
 
+from msa.errors import HloError
+from msa.hlo.arguments import expect, shown
 from msa.hlo.layout import Layout
 from msa.hlo.primitive import (
     BUFFER,
@@ -84,19 +87,36 @@ class Shape:
     @staticmethod
     def array(
         element_type: PrimitiveType | str,
-        dimensions: tuple[int, ...] = (),
+        dimensions: Iterable[int] = (),
         layout: Layout | None = None,
     ) -> Shape:
-        """A static array shape, row-major unless a layout is given."""
+        """A static array shape, row-major unless a layout is given.
+
+        Raises:
+            HloError: no element type of arrays, or dimensions that are no sizes.
+        """
+        kind: PrimitiveType | None
         if isinstance(element_type, str):
-            element_type = PRIMITIVE_TYPES[element_type]
+            kind = PRIMITIVE_TYPES.get(element_type)
+        else:
+            kind = element_type
+        sizes = _sizes(dimensions)
+        if not isinstance(kind, PrimitiveType) or kind.family == "special":
+            raise HloError(
+                f"no element type of arrays: {shown(element_type)}",
+                where="Shape.array",
+                hint="a name such as 'f32'",
+            )
         if layout is None:
-            layout = Layout.row_major(len(dimensions))
-        return Shape(element_type, tuple(dimensions), (), layout)
+            layout = Layout.row_major(len(sizes))
+        expect(layout, Layout, where="Shape.array", what="a Layout or None")
+        return Shape(kind, sizes, (), layout)
 
     @staticmethod
     def tuple_of(*children: Shape) -> Shape:
         """A tuple of the given shapes."""
+        for child in children:
+            expect(child, Shape, where="Shape.tuple_of", what="Shapes")
         return Shape(TUPLE, children=children)
 
     @staticmethod
@@ -112,6 +132,7 @@ class Shape:
     @staticmethod
     def buffer_of(array: Shape) -> Shape:
         """A buffer wrapping one array shape."""
+        expect(array, Shape, where="Shape.buffer_of", what="a Shape")
         return Shape(BUFFER, children=(array,))
 
     # -- kinds ---------------------------------------------------------------
@@ -266,7 +287,7 @@ class Shape:
     # -- nodes ---------------------------------------------------------------
 
     def subshape(self, index: ShapeIndex) -> Shape:
-        """The shape at an index (raises IndexError when there is no such node)."""
+        """The shape at an index, a tuple (raises IndexError when it has no node)."""
         shape = self
         for i in index:
             if shape.element_type is not TUPLE or not 0 <= i < len(shape.children):
@@ -308,6 +329,8 @@ class Shape:
 
     def with_layout(self, layout: Layout | None) -> Shape:
         """The same array with another layout."""
+        if layout is not None:
+            expect(layout, Layout, where="with_layout", what="a Layout or None")
         if self.element_type is BUFFER:
             return Shape.buffer_of(self.children[0].with_layout(layout))
         return Shape(self.element_type, self.dimensions, self.dynamic, layout)
@@ -421,6 +444,21 @@ class Shape:
     def __reduce__(self) -> tuple[object, ...]:
         fields = (self.dimensions, self.dynamic, self.layout, self.children)
         return Shape, (self.element_type, *fields)
+
+
+def _sizes(dimensions: Iterable[int]) -> tuple[int, ...]:
+    """Dimensions as plain ints."""
+    try:
+        sizes = tuple(map(operator.index, dimensions))
+    except TypeError:
+        sizes = (-1,)
+    if all(size >= 0 or size == UNBOUNDED for size in sizes):
+        return sizes
+    raise HloError(
+        f"dimensions are sizes of at least 0, not {shown(dimensions)}",
+        where="Shape.array",
+        hint="a tuple such as (8, 128)",
+    )
 
 
 def _print(shape: Shape, *, with_layout: bool) -> str:

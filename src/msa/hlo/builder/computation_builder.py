@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from msa.errors import HloError
+from msa.hlo.arguments import expect
 from msa.hlo.builder.constants import to_literal
 from msa.hlo.builder.regions import region_parameters
 from msa.hlo.builder.values import (
@@ -82,11 +83,13 @@ class ComputationBuilder:
             HloError: an operand is of another computation, an attribute is unknown,
                 or the shape has to be stated.
         """
+        expect(opcode, str, where="op", what="the name of an opcode")
         if opcode not in OPCODES:
             nearest = nearest_name(opcode, OPCODES)
             hint = f"did you mean {nearest!r}?" if nearest else ""
             raise HloError(f"unknown opcode {opcode!r}", hint=hint)
         for operand in (*operands, *after):
+            _instruction(operand, opcode)
             if operand.computation is not self.computation:
                 raise HloError(
                     f"{opcode}: {operand.name} is not in {self.computation.name}"
@@ -159,7 +162,9 @@ class ComputationBuilder:
                     callee = self._region(opcode, name, callee, takes)
                 elif isinstance(callee, ComputationBuilder):
                     callee = callee.computation
-                callees.append(callee)
+                what = "a computation, a function or an opcode's name"
+                where = f"{opcode}, {name}"
+                callees.append(expect(callee, Computation, where=where, what=what))
         return tuple(callees)
 
     def _region(
@@ -238,7 +243,7 @@ class ComputationBuilder:
         element_type: PrimitiveType | str,
         options: dict[str, Any],
     ) -> Instruction:
-        old = operand.shape
+        old = _instruction(operand, opcode).shape
         new = Shape(to_type(element_type), old.dimensions, old.dynamic, old.layout)
         return self.op(opcode, operand, shape=new, **options)
 
@@ -246,7 +251,8 @@ class ComputationBuilder:
         self, operand: Instruction, dimensions: Iterable[int], **options: Any
     ) -> Instruction:
         """Give an array other dimensions with as many elements."""
-        shape = Shape.array(operand.shape.element_type, tuple(dimensions))
+        kind = _instruction(operand, "reshape").shape.element_type
+        shape = Shape.array(kind, dimensions)
         return self.op("reshape", operand, shape=shape, **options)
 
     def broadcast(
@@ -257,9 +263,10 @@ class ComputationBuilder:
         **options: Any,
     ) -> Instruction:
         """Repeat an array; `dimensions` says where the operand's dimensions go."""
-        shape = Shape.array(operand.shape.element_type, tuple(sizes))
+        kind = _instruction(operand, "broadcast").shape.element_type
+        shape = Shape.array(kind, sizes)
         return self.op(
-            "broadcast", operand, shape=shape, dimensions=tuple(dimensions), **options
+            "broadcast", operand, shape=shape, dimensions=dimensions, **options
         )
 
     def compare(
@@ -300,6 +307,9 @@ class ComputationBuilder:
         >>> str(handle.shape), main.done(handle).opcode
         ('((f32[8]{0}), f32[8]{0}, u32[])', 'async-done')
         """
+        expect(opcode, str, where="start", what="the name of an opcode")
+        for operand in operands:
+            _instruction(operand, opcode)
         native = opcode if opcode in ("send", "recv") else f"{opcode}-start"
         if native in NATIVE_ASYNC_STARTS:
             return self.op(
@@ -343,6 +353,7 @@ class ComputationBuilder:
         **attributes: Any,
     ) -> Instruction:
         """Wait for a started operation and take its result."""
+        _instruction(handle, "done")
         if handle.opcode in ("send", "recv"):
             opcode = f"{handle.opcode}-done"
         else:
@@ -359,6 +370,7 @@ class ComputationBuilder:
 
     def root(self, instruction: Instruction) -> Instruction:
         """Make an instruction the result of the computation."""
+        _instruction(instruction, "root")
         if instruction.computation is not self.computation:
             raise HloError(f"{instruction.name} is not in {self.computation.name}")
         self.computation.root = instruction
@@ -367,8 +379,20 @@ class ComputationBuilder:
 
     def order(self, *instructions: Instruction) -> None:
         """Make instructions run in this order (control edges)."""
+        for instruction in instructions:
+            _instruction(instruction, "order")
         for before, after in pairwise(instructions):
             before.add_control_successor(after)
 
     def __repr__(self) -> str:
         return f"<ComputationBuilder {self.computation.name}>"
+
+
+def _instruction(value: Instruction, where: str) -> Instruction:
+    return expect(
+        value,
+        Instruction,
+        where=where,
+        what="instructions of this computation",
+        hint="what parameter(), constant() and op() return",
+    )

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from msa.errors import HloError
+from msa.hlo.arguments import shown
 from msa.hlo.literal import Literal
 from msa.hlo.primitive import PRIMITIVE_TYPES, PrimitiveType
 from msa.hlo.shape import Shape
@@ -57,7 +58,10 @@ def to_literal(value: Any, shape: Shape | None = None) -> Literal:
         return value
     if isinstance(value, tuple):
         return _tuple_literal(value, shape)
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise HloError(f"no array can be made of {shown(value)}: {error}") from error
     if shape is None:
         shape = Shape.array(_element_type(value, array), array.shape)
     elif shape.element_type.family == "special":
@@ -66,7 +70,10 @@ def to_literal(value: Any, shape: Shape | None = None) -> Literal:
         if array.shape:
             raise HloError(f"an array of shape {array.shape} is not {shape}")
         array = np.broadcast_to(array, shape.dimensions)
-    return Literal(shape, _dense(array, shape.element_type))
+    try:
+        return Literal(shape, _dense(array, shape.element_type))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise HloError(f"no {shape.element_type} is in {shown(value)}") from error
 
 
 def _element_type(value: Any, array: np.ndarray[Any, Any]) -> PrimitiveType:

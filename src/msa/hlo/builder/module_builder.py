@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from msa.errors import HloError
+from msa.hlo.arguments import expect
 from msa.hlo.builder.computation_builder import ComputationBuilder
 from msa.hlo.builder.regions import COMPARISONS
 from msa.hlo.builder.values import ShapeLike, to_shape
@@ -50,6 +51,9 @@ class Builder:
         num_partitions: int = 1,
         attributes: Mapping[str, Any] | None = None,
     ) -> None:
+        expect(name, str, where="Builder", what="the module's name")
+        for count in (replica_count, num_partitions):
+            expect(count, int, where="Builder", what="a number of replicas, partitions")
         self._module = Module(name)
         self._module.replica_count = replica_count
         self._module.num_partitions = num_partitions
@@ -67,6 +71,8 @@ class Builder:
 
     def computation(self, name: str, *, thread: str = "main") -> ComputationBuilder:
         """A new computation, under a name made unique in the module."""
+        expect(name, str, where="Builder.computation", what="a name")
+        expect(thread, str, where="Builder.computation", what="a thread's name")
         computation = Computation(self._names.unique(name), thread)
         self._module.add(computation)
         return ComputationBuilder(self, computation)
@@ -136,18 +142,14 @@ class Builder:
         must_alias: bool = False,
     ) -> None:
         """Let an output live in a parameter's storage."""
-        self._aliases.append(
-            Alias(
-                tuple(output_index),
-                parameter_number,
-                tuple(parameter_index),
-                must_alias,
-            )
-        )
+        number = expect(parameter_number, int, where="alias", what="a number")
+        output, index = _index(output_index, "alias"), _index(parameter_index, "alias")
+        self._aliases.append(Alias(output, number, index, must_alias))
 
     def donate(self, parameter_number: int, parameter_index: ShapeIndex = ()) -> None:
         """Let any output reuse a parameter's storage."""
-        self._donors.append((parameter_number, tuple(parameter_index)))
+        number = expect(parameter_number, int, where="donate", what="a number")
+        self._donors.append((number, _index(parameter_index, "donate")))
 
     def entry_layout(self, parameters: Iterable[ShapeLike], result: ShapeLike) -> None:
         """State the entry's shapes with layouts; else the computation's are taken."""
@@ -176,6 +178,9 @@ class Builder:
         if not module.computations:
             raise HloError("the module has no computation")
         module.entry = self._entry or module.computations[-1]
+        if not isinstance(schedule, bool):
+            what = "True, False or a mapping from computations to instructions"
+            expect(schedule, Mapping, where="Builder.build", what=what)
         ordered = module.computation_post_order()
         if len(ordered) == len(module.computations):
             module.computations[:] = ordered
@@ -222,6 +227,11 @@ class Builder:
             if computation.name == key:
                 return computation
         raise HloError(f"there is no computation {key!r} to schedule")
+
+
+def _index(value: Iterable[int], where: str) -> ShapeIndex:
+    expect(value, Iterable, where=where, what="an index into a shape, such as (0, 1)")
+    return tuple(expect(x, int, where=where, what="whole numbers") for x in value)
 
 
 def _applying(name: str) -> Callable[..., Instruction]:

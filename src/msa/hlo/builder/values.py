@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from msa.errors import HloError, HloParseError
+from msa.hlo.arguments import expect, shown
 from msa.hlo.layout import Layout
 from msa.hlo.opcode import COMMON_ATTRIBUTES, OPCODES, AttributeSpec
 from msa.hlo.parser.cursor import Cursor, nearest_name
@@ -38,8 +39,14 @@ def to_shape(value: ShapeLike) -> Shape:
     if isinstance(value, str):
         shape = parse_shape(value)
         return shape if shape.layout is not None else _laid_out(shape)
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise HloError(
+            f"takes a shape, not {shown(value)}",
+            where="Builder",
+            hint="a Shape, text such as 'f32[8,128]', or ('f32', (8, 128))",
+        )
     kind, dimensions = value
-    return Shape.array(to_type(kind), tuple(dimensions))
+    return Shape.array(to_type(kind), dimensions)
 
 
 def _laid_out(shape: Shape) -> Shape:
@@ -55,6 +62,7 @@ def to_type(kind: PrimitiveType | str) -> PrimitiveType:
     """An element type by object or name."""
     if isinstance(kind, PrimitiveType):
         return kind
+    expect(kind, str, where="Builder", what="the name of an element type")
     if kind not in PRIMITIVE_TYPES:
         nearest = nearest_name(kind, PRIMITIVE_TYPES)
         hint = f"did you mean {nearest!r}?" if nearest else ""
@@ -109,8 +117,8 @@ def _convert(opcode: str, spec: AttributeSpec, value: Any) -> Any:
     except HloParseError as error:
         message = f"{opcode}: attribute {spec.name}: {error.message}"
         raise HloError(message, hint=error.hint) from error
-    except (TypeError, ValueError, AttributeError) as error:
-        message = f"{opcode}: attribute {spec.name} cannot be {value!r}"
+    except (TypeError, ValueError, AttributeError, OverflowError) as error:
+        message = f"{opcode}: attribute {spec.name} cannot be {shown(value)}"
         raise HloError(message) from error
 
 
@@ -189,6 +197,7 @@ def to_metadata(value: Mapping[str, Any] | str | None) -> str | None:
     """
     if value is None or isinstance(value, str):
         return value
+    expect(value, Mapping, where="metadata", what="a mapping or text")
     return " ".join(
         f"{name}={item}" if isinstance(item, int) else f'{name}="{_escaped(str(item))}"'
         for name, item in value.items()
@@ -203,7 +212,12 @@ def to_backend_config(value: Mapping[str, Any] | str | None) -> str | None:
     """Raw text of a backend config; mappings become JSON."""
     if value is None or isinstance(value, str):
         return value
-    return json.dumps(value, separators=(",", ":"))
+    try:
+        return json.dumps(value, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise HloError(
+            f"cannot be written as JSON: {error}", where="backend_config"
+        ) from error
 
 
 def shapes_of(operands: Iterable[Instruction]) -> tuple[Shape, ...]:

@@ -9,21 +9,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msa.hlo.arguments import text_of
+
 if TYPE_CHECKING:
     from msa.hlo.module import Module
 
 
-def parse(text: str, *, verify: bool = True, allow_unknown: bool = False) -> Module:
+def parse(
+    text: str | bytes, *, verify: bool = True, allow_unknown: bool = False
+) -> Module:
     """Read one module of HLO text.
 
     Args:
-        text: a module, a snippet without header, or a single instruction.
+        text: a module, a snippet without header, or a single instruction; bytes are
+            read as UTF-8.
         verify: check the rules of the IR after reading.
         allow_unknown: keep unknown opcodes and attributes as opaque ones.
 
     Raises:
         HloParseError: with line, column, what was expected and the nearest name.
-        HloVerifyError: listing every rule that is broken.
+        HloVerifyError: listing every rule that is broken, with the place of the first.
+        HloError: `text` is no text.
 
     Linear in the size of the text.
 
@@ -33,16 +39,17 @@ def parse(text: str, *, verify: bool = True, allow_unknown: bool = False) -> Mod
     """
     from msa.hlo.parser.reader import read_modules
 
+    text = text_of(text, "parse")
     module = read_modules(text, allow_unknown=allow_unknown, several=False)[0]
     if verify:
-        from msa.hlo.verifier import verify as check
+        from msa.hlo.parser.located import verify_text
 
-        check(module)
+        verify_text(module, text)
     return module
 
 
 def parse_modules(
-    text: str, *, verify: bool = True, allow_unknown: bool = False
+    text: str | bytes, *, verify: bool = True, allow_unknown: bool = False
 ) -> list[Module]:
     """Read every module of a text that holds several, one after the other.
 
@@ -52,10 +59,11 @@ def parse_modules(
     """
     from msa.hlo.parser.reader import read_modules
 
+    text = text_of(text, "parse_modules")
     modules = read_modules(text, allow_unknown=allow_unknown, several=True)
     if verify:
-        from msa.hlo.verifier import verify as check
+        from msa.hlo.parser.located import verify_text
 
         for module in modules:
-            check(module)
+            verify_text(module, text)
     return modules

@@ -10,6 +10,7 @@ import re
 from typing import Final
 
 from msa.errors import HloParseError
+from msa.hlo.arguments import text_of
 from msa.hlo.layout import COMBINE_DIMENSION, Layout, SplitConfig
 from msa.hlo.parser.cursor import MAX_DEPTH, Cursor, nearest_name
 from msa.hlo.primitive import PRIMITIVE_TYPES, PrimitiveType
@@ -20,7 +21,7 @@ _PLAIN_ARRAY: Final = re.compile(
     r"([a-z][a-z0-9]*+)\[([0-9,]*+)\](?:\{([0-9,]*+)(:[^{}PD]*+)?\})?+(?!\s*\{\s*[0-9:])"
 )
 _EMPTY_LAYOUT: Final = re.compile(r"\{\s*\}")
-_LAYOUT_START: Final = re.compile(r"\{(?:\s|/\*(?:[^*]|\*(?!/))*+\*/)*+(?=[0-9:])")
+_LAYOUT_START: Final = re.compile(r"\{(?:\s|/\*(?:[^*]|\*(?!/))*+\*/)*+(?=[0-9:\-])")
 _DIM_LEVELS: Final = re.compile(r"D\([^(){}]*+\)")
 _MAX_BYTES: Final = 1 << 63
 
@@ -320,7 +321,7 @@ def parse_shape(text: str) -> Shape:
     >>> parse_shape("bf16[8,<=128]{1,0:T(8,128)(2,1)}").dynamic
     (False, True)
     """
-    return ShapeReader().from_text(text)
+    return ShapeReader().from_text(text_of(text, "parse_shape"))
 
 
 def is_shape_text(text: str) -> bool:

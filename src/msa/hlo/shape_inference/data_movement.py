@@ -33,7 +33,8 @@ def _broadcast(op: Operation) -> Shape | None:
     shape, stated = op.array(0), op.stated
     places = op.integers("dimensions", ())
     if stated is None:
-        return row_major(shape.element_type, shape.dimensions) if not places else None
+        # As XLA's reader has it, the numbers count as sizes of new major dimensions.
+        return row_major(shape.element_type, (*places, *shape.dimensions))
     if len(places) != len(shape.dimensions):
         op.fail(f"{len(places)} dimensions are given for {dims_text(shape)}")
     op.dimension_numbers("dimensions", len(stated.dimensions), ())

@@ -5,10 +5,10 @@ Source of the rules: `xla/service/hlo_verifier.cc`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msa.collection import collection_paused
 from msa.errors import HloVerifyError
+from msa.hlo.arguments import expect
+from msa.hlo.module import Module
 from msa.hlo.verifier.asynchronous import check_async_operations
 from msa.hlo.verifier.calls import check_calls
 from msa.hlo.verifier.computations import Findings, check_computation
@@ -17,9 +17,6 @@ from msa.hlo.verifier.devices import check_devices
 from msa.hlo.verifier.instructions import InstructionChecker
 from msa.hlo.verifier.report import Report
 from msa.hlo.verifier.scheduling import check_schedule
-
-if TYPE_CHECKING:
-    from msa.hlo.module import Module
 
 __all__ = ["find_violations", "verify"]
 
@@ -53,6 +50,7 @@ def verify(module: Module) -> None:
 
 def find_violations(module: Module) -> list[str]:
     """What `verify` would complain about, as text; empty for a good module."""
+    expect(module, Module, where="verify", what="a Module", hint="msa.parse(text)")
     report, findings = Report(), Findings()
     checker = InstructionChecker(report)
     with collection_paused():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msa.hlo.module import Module
 from msa.hlo.shape import Shape, ShapeIndex
 from msa.hlo.shape_inference.operation import compatible, dims_text
+from msa.hlo.verifier.layouts import shape_problem
 from msa.hlo.verifier.report import Report
 
 
@@ -36,6 +37,13 @@ def _check_entry_layout(
             f"{len(parameters)}"
         )
         return
+    for place, stated in (
+        *((f"parameter {n}", s) for n, s in enumerate(layout.parameters)),
+        ("the result", layout.result),
+    ):
+        problem = shape_problem(stated)
+        if problem is not None:
+            report.module(f"entry layout, {place}: {problem}")
     for number, (stated, shape) in enumerate(
         zip(layout.parameters, parameters, strict=True)
     ):
