@@ -98,6 +98,36 @@ def test_scratch_over_live_bytes_is_caught(name: str, place: tuple[int, int]) ->
         prove(PLANNED, chunks_of(PLACES), {name: place})
 
 
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("loop", (1024, 4)),  # what it carries
+        ("loop", (768, 256)),  # what it only reads
+        ("picked", (1024, 64)),  # read by the operation that starts next
+        ("start", (1536, 64)),  # the branch's result, read later
+        ("ps", (1792, 512)),  # beyond the end
+        ("init", (900, 4)),  # a tuple may have scratch too
+        ("done", (2048, 4)),
+    ],
+)
+def test_scratch_of_what_calls_or_waits_is_watched(
+    name: str, place: tuple[int, int]
+) -> None:
+    with pytest.raises(MsaError):
+        prove(PLANNED, chunks_of(PLACES), {name: place})
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [("loop", (0, 768)), ("loop", (1280, 768)), ("picked", (0, 768)), ("done", (0, 1))],
+)
+def test_scratch_of_what_calls_may_lie_where_nothing_is_needed(
+    name: str, place: tuple[int, int]
+) -> None:
+    """The loop's own temporary is written and read within one turn."""
+    prove(PLANNED, chunks_of(PLACES), {name: place})
+
+
 def random_problem(seed: int) -> tuple[msa.Module, msa.Target]:
     """A module and a memory that holds about four of its arrays."""
     chance = random.Random(seed)

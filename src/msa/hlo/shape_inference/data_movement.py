@@ -282,7 +282,10 @@ def _set_dimension_size(op: Operation) -> Shape:
 
 
 def _bitcast(op: Operation) -> Shape | None:
-    return op.stated
+    shape, stated = op.operands[0], op.stated
+    if stated is not None and shape.is_array != stated.is_array:
+        op.fail(f"cannot give {dims_text(stated)} for {dims_text(shape)}")
+    return stated
 
 
 RULES: Final[dict[str, Rule]] = {

@@ -61,7 +61,6 @@ def _check_source(report: Report, instruction: Instruction) -> None:
     if source.opcode in expected:
         if (
             instruction.opcode.startswith("async-")
-            and instruction.called_computations
             and instruction.called_computations != source.called_computations
         ):
             report.instruction(

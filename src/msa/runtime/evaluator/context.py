@@ -31,6 +31,38 @@ class Mover(Protocol):
         ...
 
 
+@dataclass(slots=True)
+class LoopTurns:
+    """Turns that the loops of an execution take, and how many they may.
+
+    Attributes:
+        limit: turns of all loops together; None for no limit.
+        count: turns taken so far.
+
+    >>> turns = LoopTurns(limit=1)
+    >>> turns.take("loop")
+    >>> turns.take("loop")
+    Traceback (most recent call last):
+    ...
+    msa.errors.ExecutionError: loop: loops take more than 1 turns
+    """
+
+    limit: int | None = None
+    count: int = 0
+
+    def take(self, where: str) -> None:
+        """Count one turn of the loop `where`.
+
+        Raises:
+            ExecutionError: that is one too many.
+        """
+        if self.limit is not None and self.count >= self.limit:
+            raise ExecutionError(
+                f"loops take more than {self.limit} turns", where=where
+            )
+        self.count += 1
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """One device's view of the execution.
@@ -43,6 +75,7 @@ class Context:
         stand_in: handler for custom calls that no other handler knows, or None.
         infeed: makes the next value of an infeed, or None for zeros.
         mover: moves the data of copies between memories, or None to hand values on.
+        turns: counts the turns of loops, or None.
     """
 
     device: int = 0
@@ -52,6 +85,7 @@ class Context:
     stand_in: CustomCall | None = None
     infeed: Callable[[Shape], Any] | None = None
     mover: Mover | None = None
+    turns: LoopTurns | None = None
 
     @property
     def replica_id(self) -> int:

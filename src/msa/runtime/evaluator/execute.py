@@ -11,7 +11,13 @@ from msa.errors import ExecutionError
 from msa.hlo.module import Module
 from msa.hlo.shape import Shape
 from msa.runtime.evaluator.collectives import Exchange, Request, Topology, exchange
-from msa.runtime.evaluator.context import Context, CustomCall, ElidedConstant, Mover
+from msa.runtime.evaluator.context import (
+    Context,
+    CustomCall,
+    ElidedConstant,
+    LoopTurns,
+    Mover,
+)
 from msa.runtime.evaluator.interpreter import Interpreter, Run
 from msa.runtime.evaluator.values import Value, coerce, map_leaves
 
@@ -26,6 +32,7 @@ def execute(
     stand_in: CustomCall | None = None,
     exchange: Exchange = exchange,
     mover: Mover | None = None,
+    turns: LoopTurns | None = None,
 ) -> Any:
     """Run a module on numpy arrays: the reference meaning of a module.
 
@@ -47,6 +54,7 @@ def execute(
             through mapped memory.
         mover: moves the data of asynchronous copies between memories, such as
             `msa.runtime.host.offload.HostCopies`; plain values by default.
+        turns: counts, and may limit, the turns that loops take.
 
     Returns:
         The root's value; tuples are tuples, tokens None. `bf16` and narrower floats
@@ -83,6 +91,7 @@ def execute(
             elided,
             stand_in,
             mover=mover,
+            turns=turns,
         )
         values = coerce_arguments(module, arguments)
         runs.append(Interpreter(context).run(module.entry, values))

@@ -36,6 +36,8 @@ from msa.runtime.evaluator.values import Value
 
 Run = Generator[Request, Value, Value]
 
+_STARTS: Final = frozenset({Action.ASYNC_START, Action.ASYNC_UPDATE})
+
 UNBOUND: Final = object()
 """Operand or result of an asynchronous operation that is not there yet."""
 
@@ -98,6 +100,13 @@ class Interpreter:
 
     def entered(self, frame: Frame, caller: Step | None) -> None:
         """Called when a computation is entered (`caller` is None for the first)."""
+
+    def reached(self, step: Step) -> None:
+        """Called at the moment that a step with callees has in the schedule.
+
+        That is when a call, loop or branch has come back, when an asynchronous
+        operation is started, and when it is done.
+        """
 
     def left(self, frame: Frame, result: Value) -> Value:
         """Called when a computation is left; may replace its result."""
@@ -225,6 +234,8 @@ class Interpreter:
             body, condition = step.instruction.called_computations
             if frame.in_condition:
                 if self.scalar(result):
+                    if self.context.turns is not None:
+                        self.context.turns.take(step.instruction.name)
                     frame.in_condition = False
                     carried, frame.carried = frame.carried, None
                     self._enter(stack, body, [carried], step)
@@ -235,12 +246,14 @@ class Interpreter:
                 frame.in_condition = True
                 self._enter(stack, condition, [result], step)
                 return
-        elif step.action is Action.ASYNC_START or step.action is Action.ASYNC_UPDATE:
+        elif step.action in _STARTS:
             operands, _, *contexts = frame.carried
             result, frame.carried = (operands, result, *contexts), None
         frame.pending = None
         if step.slot not in step.dead:
             frame.registers[step.slot] = result
+        if step.action not in _STARTS:
+            self.reached(step)
 
     # -- asynchronous operations -------------------------------------------------
 
@@ -253,10 +266,12 @@ class Interpreter:
             bound, result, *_ = operands[0]
             if result is not UNBOUND:
                 frame.registers[step.slot] = result
+                self.reached(step)
                 return
             frame.pending = step
             self._enter(stack, callee, bound, step)
             return
+        self.reached(step)
         if step.action is Action.ASYNC_START:
             chain = self._bind_start(step.instruction, operands)
         else:

@@ -97,13 +97,32 @@ class Device(Interpreter):
         return self._timing == "late" or self._chance.random() < 0.5
 
     def entered(self, frame: Frame, caller: Step | None) -> None:
-        """A computation with several call sites gets buffers of its own per call."""
-        del caller
+        """A computation with several call sites gets buffers of its own per call.
+
+        A loop may write to its scratch whenever it is the loop's turn.
+        """
         self.spaces.forget(frame.code.computation)
+        if caller is not None and caller.instruction.opcode == "while":
+            self._scribble(caller.instruction)
+
+    def reached(self, step: Step) -> None:
+        """Write to the scratch of an operation that runs other computations."""
+        self._scribble(step.instruction)
+
+    def _scribble(self, instruction: Instruction) -> Extent | None:
+        """Fill the scratch of an instruction, if it has some, with poison.
+
+        Whoever needs what lay there finds out when it reads it.
+        """
+        place = self._scratch.get(instruction.name)
+        if place is None:
+            return None
+        return self.spaces.claim_scratch(instruction.name, *place)
 
     def received(self, step: Step, operands: Sequence[Value], result: Value) -> Value:
         """Store what a collective brought."""
         instruction = step.instruction
+        self._scribble(instruction)
         if instruction.opcode not in _PACKED_STARTS:
             return self._store_tree(instruction, result)
         given = operands[0] if len(operands) == 1 else tuple(operands)
@@ -116,6 +135,7 @@ class Device(Interpreter):
         self.spaces.tick()
         instruction = step.instruction
         opcode = instruction.opcode
+        scratch = self._scribble(instruction)
         if opcode == "tuple":
             return tuple(operands)
         if opcode == "get-tuple-element":
@@ -141,7 +161,7 @@ class Device(Interpreter):
             joined = self._join(instruction, operands)
             if joined is not None:
                 return joined
-        return self._operate(instruction, operands)
+        return self._operate(instruction, operands, scratch)
 
     # -- definitions -----------------------------------------------------------------
 
@@ -261,12 +281,13 @@ class Device(Interpreter):
             where=request.instruction.name,
         )
 
-    def _operate(self, instruction: Instruction, operands: Sequence[Value]) -> Value:
+    def _operate(
+        self,
+        instruction: Instruction,
+        operands: Sequence[Value],
+        scratch: Extent | None,
+    ) -> Value:
         refuse_dynamic(instruction)
-        scratch: Extent | None = None
-        if instruction.name in self._scratch:
-            place = self._scratch[instruction.name]
-            scratch = self.spaces.claim_scratch(instruction.name, *place)
         updated = self._update_in_place(instruction, operands, scratch)
         if updated is not None:
             return updated

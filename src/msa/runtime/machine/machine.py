@@ -12,7 +12,12 @@ from msa.errors import ExecutionError
 from msa.hlo.module import Module
 from msa.hlo.shape import Shape, ShapeIndex
 from msa.runtime.evaluator.collectives import Topology
-from msa.runtime.evaluator.context import Context, CustomCall, ElidedConstant
+from msa.runtime.evaluator.context import (
+    Context,
+    CustomCall,
+    ElidedConstant,
+    LoopTurns,
+)
 from msa.runtime.evaluator.execute import coerce_arguments, drive
 from msa.runtime.evaluator.interpreter import Run
 from msa.runtime.evaluator.values import Value, map_leaves
@@ -91,6 +96,7 @@ class Machine:
         custom_calls: Mapping[str, CustomCall] | None = None,
         elided: ElidedConstant | None = None,
         stand_in: CustomCall | None = None,
+        turns: LoopTurns | None = None,
     ) -> Any:
         """Execute a scheduled module; the arguments are those of `msa.execute`.
 
@@ -106,6 +112,7 @@ class Machine:
             custom_calls: as in `msa.execute`.
             elided: as in `msa.execute`.
             stand_in: as in `msa.execute`.
+            turns: as in `msa.execute`.
 
         Raises:
             SanitizerError: an illegal access, with step, instruction, addresses and
@@ -137,7 +144,12 @@ class Machine:
         runs: list[Run] = []
         for number, arguments in enumerate(given):
             context = Context(
-                number, topology.partitions, custom_calls or {}, elided, stand_in
+                number,
+                topology.partitions,
+                custom_calls or {},
+                elided,
+                stand_in,
+                turns=turns,
             )
             chance = random.Random(self.seed * 1000003 + number)
             spaces = Spaces(

@@ -10,6 +10,7 @@ from msa.errors import ExecutionError, SanitizerError
 from msa.hlo.instruction import Instruction
 from msa.hlo.module import Module
 from msa.hlo.shape import ShapeIndex
+from msa.hlo.verifier import verify
 from msa.runtime.machine.in_place import in_place_pairs
 from msa.runtime.machine.memory import ALTERNATE
 from msa.runtime.machine.storage_sets import (
@@ -36,6 +37,7 @@ class Placement:
         alternate_space: number of the alternate memory space.
 
     Raises:
+        HloVerifyError: the module is malformed.
         SanitizerError: positions that share storage were given different places, or
             a place is too small or outside the memory.
     """
@@ -58,6 +60,7 @@ class Placement:
         pairs: PairsOf = in_place_pairs,
         alternate_space: int = ALTERNATE,
     ) -> None:
+        verify(module)
         self.alternate_space = alternate_space
         self.sets = StorageSets(module, pairs)
         self.spaces = self.sets.spaces()
@@ -96,6 +99,11 @@ class Placement:
             index = tuple(int(i) for i in match[2].split(",") if i)
             if index not in leaf_indices(instruction):
                 raise ExecutionError(f"the plan places {key!r}, which is not an array")
+            if not self.sets.has(instruction, index):
+                raise ExecutionError(
+                    f"the plan places {key!r}, which lies in no memory",
+                    hint="place results of scheduled computations only",
+                )
             root = self.sets.set_of(instruction, index)
             if self.spaces[root] != self.alternate_space:
                 raise SanitizerError(

@@ -67,6 +67,10 @@ class StorageSets:
             for index, rest in self._below(root, alias.output_index):
                 self._union((root, index), (parameter, (*alias.parameter_index, *rest)))
 
+    def has(self, instruction: Instruction, index: ShapeIndex) -> bool:
+        """Whether a position lies in memory (those inside fusions do not)."""
+        return (instruction, index) in self._numbers
+
     def set_of(self, instruction: Instruction, index: ShapeIndex) -> int:
         """Number of the set of a position."""
         return self._find(self._numbers[instruction, index])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from msa.hlo.module import Module
 from msa.hlo.shape import Shape
+from msa.runtime.evaluator.context import LoopTurns
 from msa.runtime.evaluator.execute import execute
 from msa.runtime.evaluator.values import Value
 from msa.runtime.machine.machine import Machine
@@ -61,9 +62,11 @@ class ArrayRuns:
         self._planned = planned
         self._inputs = random_inputs(original, seed) if inputs is None else list(inputs)
         self._fill = elided_contents(seed)
+        turns = LoopTurns()
         self._expected = execute(
-            original, self._inputs, elided=self._fill, stand_in=stand_in
+            original, self._inputs, elided=self._fill, stand_in=stand_in, turns=turns
         )
+        self._turns = turns.count
 
     def on_machine(self, seed: int, timing: str | None) -> Value:
         """The planned module's result."""
@@ -81,6 +84,7 @@ class ArrayRuns:
             scratch=planned.scratch,
             elided=self._fill,
             stand_in=stand_in,
+            turns=_allowed(self._turns),
         )
 
     def compare(self, got: Value, where: str) -> None:
@@ -97,7 +101,9 @@ class SymbolRuns:
         self._shape: Shape = original.entry.root.shape
         self._planned = planned
         self._inputs = symbolic_inputs(original, seed)
-        self._expected = execute_symbolic(original, self._inputs)
+        turns = LoopTurns()
+        self._expected = execute_symbolic(original, self._inputs, turns)
+        self._turns = turns.count
         self._placement = Placement(
             planned.module,
             planned.chunks,
@@ -117,8 +123,14 @@ class SymbolRuns:
             seed=seed,
             timing=timing,
             scratch=self._planned.scratch,
+            turns=_allowed(self._turns),
         )
 
     def compare(self, got: Value, where: str) -> None:
         """Every array must have come about in the same way."""
         require_equal_symbols(self._shape, self._expected, got, where)
+
+
+def _allowed(turns: int) -> LoopTurns:
+    """A planned module must come to its end: loops may not turn much more often."""
+    return LoopTurns(limit=2 * turns + 16)

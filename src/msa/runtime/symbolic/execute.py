@@ -11,7 +11,7 @@ from msa.hlo.instruction import Instruction
 from msa.hlo.module import Module
 from msa.hlo.shape import Shape, ShapeIndex
 from msa.runtime.evaluator.collectives import Operands, Topology
-from msa.runtime.evaluator.context import Context
+from msa.runtime.evaluator.context import Context, LoopTurns
 from msa.runtime.evaluator.execute import drive
 from msa.runtime.evaluator.interpreter import Run
 from msa.runtime.evaluator.values import Value, map_leaves
@@ -45,14 +45,16 @@ def symbolic_inputs(module: Module, seed: int) -> list[Value]:
     return [value(i, p.shape) for i, p in enumerate(module.entry.parameters)]
 
 
-def execute_symbolic(module: Module, inputs: Sequence[Value]) -> Value:
-    """The reference run: output of device 0."""
+def execute_symbolic(
+    module: Module, inputs: Sequence[Value], turns: LoopTurns | None = None
+) -> Value:
+    """The reference run: output of device 0; `turns` as for `msa.execute`."""
     topology = Topology(module.replica_count, module.num_partitions)
     table = SymbolTable()
     digests = OperationDigests()
     runs: list[Run] = []
     for number in range(topology.devices):
-        context = Context(number, topology.partitions)
+        context = Context(number, topology.partitions, turns=turns)
         interpreter = SymbolicInterpreter(context, table, digests)
         runs.append(interpreter.run(module.entry, list(inputs)))
     return drive(runs, topology, _Exchange(table, digests))[0]
@@ -67,6 +69,7 @@ def run_symbolic(
     seed: int,
     timing: str | None,
     scratch: Mapping[str, tuple[int, int]],
+    turns: LoopTurns | None = None,
 ) -> Value:
     """A run on the machine: output of device 0; arguments as for `Machine.run`.
 
@@ -89,7 +92,7 @@ def run_symbolic(
             chance=chance,
             timing=timing,
         )
-        context = Context(number, topology.partitions)
+        context = Context(number, topology.partitions, turns=turns)
         device = SymbolicDevice(
             context, spaces, table, chance=chance, timing=timing, scratch=scratch
         )
