@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
 import msa
 from msa.errors import HloError, PlanError
+from msa.passes.binding import BindingOptions, GpuColoring
 from msa.pipeline import PipelineOptions, run
 
 TARGET = msa.Target.preset("tpu_v5e").replace(alternate_memory_bytes="256KiB")
+SHARED = os.environ.get("MSA_SHARED")
 DOT = "lhs_contracting_dims={1}, rhs_contracting_dims={0}"
 M = "f32[128,128]{1,0}"
 
@@ -116,11 +121,13 @@ def test_results_are_equal_and_checks_clean_MB16(name: str) -> None:
         "prepare",
         "offload",
         "rematerialize",
+        "suggest",
         "bind",
         "place",
         "propagate",
         "audit",
         "buffers",
+        "share",
         "prove",
     ]
     annotated = any(
@@ -128,6 +135,38 @@ def test_results_are_equal_and_checks_clean_MB16(name: str) -> None:
         for x in result.module.entry.instructions
     )
     assert not annotated
+
+
+LINES = [
+    "mlp_train_adam",
+    "llama_decode_while",
+    "nested_while",
+    "cond_switch",
+    "collectives_zoo",
+    "sharded_gspmd",
+]
+
+
+@pytest.mark.skipif(not SHARED, reason="MSA_SHARED is not set: no corpus")
+@pytest.mark.parametrize("platform", ["tpu", "gpu"])
+@pytest.mark.parametrize("name", LINES)
+def test_real_modules_keep_their_placement_MB16(name: str, platform: str) -> None:
+    module = msa.load(Path(SHARED or ".") / "corpus" / f"{name}.opt.hlo")
+    options = PipelineOptions(
+        assignment=msa.Options(strategy="greedy"),
+        binding=BindingOptions(coloring=GpuColoring(user_buffers=True)),
+        prove=False,
+    )
+    once = run(module, TARGET, options, platform=platform)
+    assert once.violations == ()
+    once.buffers.verify()
+    shared = any(once.shared.requests.values())
+    expected = {"collectives_zoo", "sharded_gspmd"} if platform == "gpu" else set()
+    assert shared == (name in expected)
+    twice = run(once.module, TARGET, options, platform=platform)
+    assert twice.plan.copies == ()
+    assert twice.module == once.module
+    assert twice.violations == ()
 
 
 def test_an_element_of_a_loop_is_the_result_MB16() -> None:

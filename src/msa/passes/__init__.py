@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from msa.passes.base import Pass as Pass
     from msa.passes.binding import Binding as Binding
     from msa.passes.binding import bind_memory_spaces as bind_memory_spaces
+    from msa.passes.binding import check_binding as check_binding
     from msa.passes.offload import HostOffloading as HostOffloading
     from msa.passes.offload import OffloadedValue as OffloadedValue
     from msa.passes.offload import offload_report as offload_report
@@ -24,10 +25,13 @@ if TYPE_CHECKING:
         RematerializationOptions as RematerializationOptions,
     )
     from msa.passes.rematerialization import rematerialize as rematerialize
+    from msa.passes.suggestions import Suggestion as Suggestion
+    from msa.passes.suggestions import suggest as suggest
 
 _HOMES = {
     "Binding": "binding",
     "bind_memory_spaces": "binding",
+    "check_binding": "binding",
     "HostOffloading": "offload",
     "OffloadedValue": "offload",
     "offload_report": "offload",
@@ -40,6 +44,8 @@ _HOMES = {
     "Rematerialization": "rematerialization",
     "RematerializationOptions": "rematerialization",
     "rematerialize": "rematerialization",
+    "Suggestion": "suggestions",
+    "suggest": "suggestions",
 }
 
 __all__ = [
@@ -50,13 +56,16 @@ __all__ = [
     "Pipeline",
     "Rematerialization",
     "RematerializationOptions",
+    "Suggestion",
     "bind_memory_spaces",
+    "check_binding",
     "check_memory_spaces",
     "offload_report",
     "offload_to_host",
     "pass_names",
     "propagate_memory_spaces",
     "rematerialize",
+    "suggest",
 ]
 
 

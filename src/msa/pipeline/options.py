@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +24,10 @@ class PipelineOptions:
         automatic_host_compute: see `msa.passes.offload_to_host`.
         temporary_space: where temporaries of default memory are counted apart (2 on
             GPUs); None for not at all.
+        space_limit: bytes that a memory space may hold, by its number; what is not
+            positive leaves the platform's own capacity in force.
+        processes: process of each device, for memory that several devices share;
+            one process by default.
         prove: execute the module as it came and as it leaves, and compare.
         fail_fast: raise at the first violation instead of listing all.
         seed: of the inputs of the proof.
@@ -34,6 +39,8 @@ class PipelineOptions:
     rematerialization: dict[str, Any] = field(default_factory=dict)
     automatic_host_compute: bool = True
     temporary_space: int | None = None
+    space_limit: Callable[[int], int] | None = None
+    processes: tuple[int, ...] = ()
     prove: bool = True
     fail_fast: bool = False
     seed: int = 0

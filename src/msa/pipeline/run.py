@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from msa.analysis import AnalysisManager, prepare
 from msa.analysis.buffer_assignment import BufferAssignment, BufferAssignmentOptions
 from msa.assignment import Assignment, assign
-from msa.errors import PlanError
+from msa.errors import CapacityError, PlanError
 from msa.hlo import verify
 from msa.hlo.module import Module
-from msa.passes.binding import Binding, Platform, bind_memory_spaces, can_use_allocation
+from msa.passes.binding import (
+    Binding,
+    Kind,
+    Platform,
+    bind_memory_spaces,
+    can_use_allocation,
+)
 from msa.passes.offload import LegalizeHostOffload, offload_to_host
 from msa.passes.propagation import check_memory_spaces, propagate_memory_spaces
 from msa.passes.rematerialization import Rematerialization, rematerialize
+from msa.passes.suggestions import Suggestion, suggest
 from msa.pipeline.options import PipelineOptions
 from msa.pipeline.result import Address, PipelineResult, StageRecord
+from msa.pipeline.sharing import SharedBuffers, share_buffers
+from msa.pipeline.spaces import (
+    as_placed,
+    colors_of,
+    is_placed,
+    mark_placed,
+    with_fast_memory,
+    without_collective,
+)
 from msa.target import Target
 
 T = TypeVar("T")
@@ -34,8 +51,9 @@ def run(
 
     Prepare (schedule, missing copies), follow host annotations, rematerialize to the
     limit of default memory, bind values to memories, place in fast memory, carry
-    spaces into fusions, give every value an address, prove the result by execution.
-    Each stage leaves a record.
+    spaces into fusions, give every value an address, map what devices share, prove the
+    result by execution. Each stage leaves a record. A module that comes out is marked
+    (`msa_placed_in` among its frontend attributes); given again, it keeps its placement.
 
     Args:
         module: the program.
@@ -75,7 +93,10 @@ class _Flow:
         self.options = options
         if isinstance(platform, str):
             platform = Platform.preset(platform, target)
-        self.platform = platform
+        self.platform, self.fast = with_fast_memory(
+            platform, target, options.assignment.alternate_memory_space
+        )
+        self.collective = self.platform.kind(Kind.COLLECTIVE)
         self.records: list[StageRecord] = []
         self.violations: list[str] = []
         self.reference = module
@@ -85,26 +106,27 @@ class _Flow:
         self._stage("prepare", self._prepare)
         self._stage("offload", self._offload)
         rematerialization = self._stage("rematerialize", self._rematerialize)
+        suggestions = self._stage("suggest", self._suggest)
         binding = self._stage("bind", self._bind)
         prepared = self.module
         plan = self._stage("place", self._place)
         self._stage("propagate", self._propagate)
         self._stage("audit", lambda: self._audit(plan))
-        buffers = self._stage("buffers", self._buffers)
+        buffers = self._stage("buffers", lambda: self._buffers(plan))
+        shared = self._stage("share", lambda: self._share(buffers))
         proof = self._stage("prove", lambda: self._prove(plan))
-        sizes: dict[int, int] = {}
-        for allocation in buffers.allocations:
-            sizes[allocation.color] = sizes.get(allocation.color, 0) + allocation.size
         return PipelineResult(
             self.module,
             prepared,
             tuple(self.records),
             plan,
             binding,
+            suggestions,
             rematerialization,
             buffers,
-            sizes,
+            _sizes(buffers, plan),
             _places(self.analyses, buffers, plan),
+            shared,
             tuple(self.violations),
             proof,
         )
@@ -159,6 +181,11 @@ class _Flow:
             self._report([result.summary().splitlines()[0]])
         return result, f"{result.before_bytes} -> {result.after_bytes} bytes"
 
+    def _suggest(self) -> tuple[tuple[Suggestion, ...], str]:
+        found = suggest(self.module, self.target)
+        asked = sum(s.annotated for s in found)
+        return found, f"{len(found)} values, {asked} of them in a space already"
+
     def _bind(self) -> tuple[Binding, str]:
         alias = AnalysisManager(self.module).alias
         binding = bind_memory_spaces(
@@ -171,7 +198,26 @@ class _Flow:
         return binding, ", ".join(f"{n} in {k}" for k, n in sorted(kinds.items()))
 
     def _place(self) -> tuple[Assignment, str]:
-        plan = assign(self.module, self.target, self.options.assignment)
+        options = self.options.assignment.replace(alternate_memory_space=self.fast)
+        placed = is_placed(self.module, self.fast)
+        if placed:
+            options = as_placed(options)
+        elif self.collective is not None:
+            alias = AnalysisManager(self.module).alias
+            options = without_collective(options, alias, self.options.binding.coloring)
+        try:
+            plan = assign(self.module, self.target, options)
+        except CapacityError:
+            if not placed:
+                raise
+            # An earlier plan found offsets that are not found again without its
+            # knowledge: what is in fast memory stays there, and only that.
+            aside = with_fast_memory(self.platform, self.target, 0)[1]
+            plan = assign(
+                self.module,
+                self.target,
+                options.replace(alternate_memory_space=aside),
+            )
         self.module = plan.module
         before, after = plan.estimate.before_seconds, plan.estimate.after_seconds
         if after > before:
@@ -180,6 +226,7 @@ class _Flow:
 
     def _propagate(self) -> tuple[None, str]:
         self.module = propagate_memory_spaces(self.module)
+        mark_placed(self.module, self.fast)
         found = check_memory_spaces(self.module, inside_fusions=True)
         self._report(found)
         return None, f"{len(found)} inconsistent values"
@@ -189,17 +236,56 @@ class _Flow:
         verify(self.module)
         return None, "plan and module verified"
 
-    def _buffers(self) -> tuple[BufferAssignment, str]:
+    def _buffers(self, plan: Assignment) -> tuple[BufferAssignment, str]:
         self.analyses = AnalysisManager(self.module)
+        colors, reuse = None, None
+        if self.collective is not None:
+            colors = colors_of(self.analyses.alias, self.options.binding.coloring)
+            reuse = can_use_allocation
         buffers = BufferAssignment.run(
             self.module,
             BufferAssignmentOptions(
-                can_use=can_use_allocation, temp_color=self.options.temporary_space
+                color=colors,
+                can_use=reuse,
+                temp_color=self.options.temporary_space,
+                # Values in fast memory have their places from the plan.
+                view_color=plan.options.alternate_memory_space,
             ),
             live=self.analyses.live_ranges,
         )
+        self._report(list(self._over_limit(buffers)))
         total = sum(a.size for a in buffers.allocations)
         return buffers, f"{len(buffers.allocations)} allocations, {total} bytes"
+
+    def _over_limit(self, buffers: BufferAssignment) -> Iterator[str]:
+        """Memory spaces that hold too much, with what to try."""
+        from msa.runtime.diag import assignment_shortfall
+
+        asked = self.options.space_limit
+        for space in sorted(buffers.total_by_color()):
+            domain = self.platform.domains.get(space)
+            limit = domain.capacity if domain else None
+            if asked is not None and asked(space) > 0:
+                limit = asked(space)
+            if limit is None:
+                continue
+            found = assignment_shortfall(buffers, limit, space=space)
+            if found is not None:
+                name = self.platform.space_name(space)
+                yield f"{name} memory: {found.to_text()}"
+
+    def _share(self, buffers: BufferAssignment) -> tuple[SharedBuffers, str]:
+        space = self.collective.space if self.collective else None
+        shared = share_buffers(
+            self.module,
+            buffers,
+            self.options.binding.coloring,
+            space=space,
+            processes=self.options.processes,
+        )
+        kinds = Counter(r.kind.value for rows in shared.requests.values() for r in rows)
+        words = (f"{n} as {kind} memory" for kind, n in sorted(kinds.items()))
+        return shared, ", ".join(words) or "nothing is shared"
 
     def _prove(self, plan: Assignment) -> tuple[str, str]:
         if not self.options.prove:
@@ -218,6 +304,14 @@ class _Flow:
             alternate_space=plan.options.alternate_memory_space,
         )
         return str(proof), str(proof)
+
+
+def _sizes(buffers: BufferAssignment, plan: Assignment) -> dict[int, int]:
+    """Bytes by memory space."""
+    sizes = buffers.total_by_color()
+    if plan.chunks:
+        sizes[plan.options.alternate_memory_space] = plan.alternate_peak_bytes
+    return sizes
 
 
 def _places(

@@ -58,7 +58,7 @@ ENTRY e {
 }"""
 
 
-def test_rules_in_order_MB12() -> None:
+def test_rules_in_order_MB11_MB12() -> None:
     binding = bound(KERNEL, constant_limit=64)
     assert why(binding, "x") == ("hbm", "default")
     assert why(binding, "c") == ("constant", "constant")

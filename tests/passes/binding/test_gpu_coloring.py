@@ -30,7 +30,7 @@ def colors(text: str, options: GpuColoring | None = None) -> dict[str, int]:
     return {str(v.position): found[v.id] for v in values}
 
 
-def test_parameter_H1() -> None:
+def test_parameter_H1_MB4() -> None:
     assert colors("ENTRY e { ROOT p = f32[4] parameter(0) }") == {"p{}": 0}
 
 
@@ -54,7 +54,7 @@ ENTRY e {
     ],
     ids=["off", "user-buffers", "symmetric", "both"],
 )
-def test_all_reduce_H2(options: GpuColoring, color: int) -> None:
+def test_all_reduce_H2_MB5(options: GpuColoring, color: int) -> None:
     found = colors(REDUCE, options)
     assert found == {"a{}": 0, "b{}": 0, "s{}": 0, "x{}": color, "r{}": color}
 
@@ -78,7 +78,7 @@ add{k} {{ a{k} = {s.split("[")[0]}[] parameter(0)
     )
 
 
-def test_type_and_size_H3() -> None:
+def test_type_and_size_H3_MB7() -> None:
     options = GpuColoring(filters=(SymmetricFilter("all-reduce", "f32", 4096),))
     found = colors(reduces("f32[1024]", "s32[1024]", "f32[2048]"), options)
     assert [found[f"r{k}{{}}"] for k in range(3)] == [1, 0, 0]
@@ -163,17 +163,17 @@ def test_layout_H10() -> None:
         (" { 0 : 1 , 2:1 } ", {0: 1, 2: 1}),
     ],
 )
-def test_attribute_text_H11(text: str, spaces: dict[int, int]) -> None:
+def test_attribute_text_H11_MB6(text: str, spaces: dict[int, int]) -> None:
     assert parse_memory_spaces(text) == spaces
 
 
 @pytest.mark.parametrize("text", ["0:1", "{0}", "{a:b}", "{0:9}", "{0:1:2}", "{", ""])
-def test_unreadable_attribute_H11(text: str) -> None:
+def test_unreadable_attribute_H11_MB6(text: str) -> None:
     with pytest.raises(BindingError):
         parse_memory_spaces(text)
 
 
-def test_contradiction_names_both_H12() -> None:
+def test_contradiction_names_both_H12_MB4() -> None:
     text = REDUCE.replace("x = f32[8] parameter", "x = f32[8]{0:S(5)} parameter")
     with pytest.raises(BindingError) as caught:
         colors(text, GpuColoring(user_buffers=True))
@@ -196,13 +196,13 @@ def test_storage_shared_in_place_H13() -> None:
     assert found["x{}"] == 0
 
 
-def test_reuse_goes_one_way_H14() -> None:
+def test_reuse_goes_one_way_H14_MB9() -> None:
     assert can_use_allocation(0, 1)
     assert not can_use_allocation(1, 0)
     assert can_use_allocation(1, 0, {1: frozenset({0})})
 
 
-def test_first_rule_wins_on_request() -> None:
+def test_first_rule_wins_on_request_MB4() -> None:
     text = call("f32[8]{0:S(2)}", asking(results="{0:1}"))
     alias = AliasAnalysis.run(msa.parse(text))
     with pytest.raises(BindingError):

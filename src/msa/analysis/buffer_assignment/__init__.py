@@ -6,6 +6,7 @@ from msa.analysis.buffer_assignment.allocation import BufferAllocation, Slice
 from msa.analysis.buffer_assignment.assignment import (
     AssignmentStatistics,
     BufferAssignment,
+    SpaceUse,
     load_allocations,
 )
 from msa.analysis.buffer_assignment.computations import (
@@ -35,6 +36,7 @@ __all__ = [
     "Isolation",
     "PresetAssignments",
     "Slice",
+    "SpaceUse",
     "TraceEvent",
     "allocation_classes",
     "allocation_load",

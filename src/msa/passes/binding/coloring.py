@@ -78,6 +78,10 @@ class GpuColoring:
             return False
         if kind == "ragged-all-to-all" and self.one_shot_ragged and operand in (-1, 1):
             return True
+        return self.wants_symmetric(x)
+
+    def wants_symmetric(self, x: Instruction) -> bool:
+        """Whether the buffers of a collective are to be symmetric."""
         return self.user_buffers or any(f.matches(x) for f in self.filters)
 
 

@@ -8,7 +8,7 @@ tables here are the only bridge.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
 from typing import Final
@@ -31,6 +31,25 @@ class Kind(Enum):
     TEMP = "temp"
 
 
+class Access(Enum):
+    """Ways to touch a memory.
+
+    >>> [access.value for access in Access]
+    ['kernel-read', 'kernel-write', 'copy', 'collective', 'host', 'argument']
+    """
+
+    KERNEL_READ = "kernel-read"
+    KERNEL_WRITE = "kernel-write"
+    COPY = "copy"
+    COLLECTIVE = "collective"
+    HOST = "host"
+    ARGUMENT = "argument"
+
+
+_DEVICE: Final = frozenset(Access) - {Access.HOST}
+_KERNEL_ONLY: Final = frozenset({Access.KERNEL_READ, Access.KERNEL_WRITE})
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryDomain:
     """A memory.
@@ -42,7 +61,8 @@ class MemoryDomain:
         capacity: bytes; None for unlimited here.
         alignment: of what lies in it, bytes.
         physical_kind: its number at run time, or None.
-        kernel_reads, kernel_writes, collectives: who may touch it.
+        allows: how it may be touched: by kernels, copies, collectives, the host, and
+            whether an argument of the program may lie in it.
     """
 
     kind: Kind
@@ -52,9 +72,7 @@ class MemoryDomain:
     capacity: int | None = None
     alignment: int = 256
     physical_kind: int | None = None
-    kernel_reads: bool = True
-    kernel_writes: bool = True
-    collectives: bool = True
+    allows: frozenset[Access] = _DEVICE
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +117,30 @@ class Platform:
             return _LEGACY.get(space, f"color_{space}")
         return self.names.get(space, f"S({space})")
 
+    def with_memory(self, domain: MemoryDomain, name: str = "") -> Platform:
+        """This platform with one more memory, under its number in layouts.
+
+        Raises:
+            OptionsError: the number is missing, or taken by another memory.
+
+        >>> gpu = Platform.preset("gpu")
+        >>> gpu.with_memory(MemoryDomain(Kind.VMEM, 3, 1e12, 1e12)).domain(3).kind.value
+        'vmem'
+        """
+        space = domain.space
+        if space is None or space in self.domains:
+            raise OptionsError(
+                f"the platform {self.name!r} cannot take another memory as {space}; "
+                f"its numbers are {', '.join(map(str, self.domains))}",
+                hint="give the memory a number that is free",
+            )
+        names = {space: name or domain.kind.value}
+        return replace(
+            self,
+            domains={**self.domains, space: domain},
+            names={**self.names, **names},
+        )
+
     def kind(self, kind: Kind) -> MemoryDomain | None:
         """The memory of a kind, if the platform has one."""
         if kind in self.inside:
@@ -125,6 +167,9 @@ _HOST_BANDWIDTH: Final = 32e9
 """Bytes/s of a PCIe 4.0 link with 16 lanes, an estimate for hosts."""
 
 
+_HOST: Final = frozenset({Access.COPY, Access.HOST, Access.ARGUMENT})
+
+
 def _host(*, kernel_reads: bool) -> dict[int, MemoryDomain]:
     return {
         number: MemoryDomain(
@@ -133,9 +178,7 @@ def _host(*, kernel_reads: bool) -> dict[int, MemoryDomain]:
             _HOST_BANDWIDTH,
             _HOST_BANDWIDTH,
             physical_kind=5,
-            kernel_reads=kernel_reads,
-            kernel_writes=kernel_reads,
-            collectives=False,
+            allows=_HOST | (_KERNEL_ONLY if kernel_reads else frozenset()),
         )
         for number, kind in ((5, Kind.HOST_PINNED), (6, Kind.HOST_UNPINNED))
     }
@@ -164,16 +207,32 @@ def _gpu(target: Target) -> Platform:
     domains = {
         0: MemoryDomain(Kind.HBM, 0, slow, slow, physical_kind=0),
         1: MemoryDomain(Kind.COLLECTIVE, 1, slow, slow, physical_kind=2),
-        2: MemoryDomain(Kind.TEMP, 2, slow, slow, physical_kind=0),
+        2: MemoryDomain(
+            Kind.TEMP,
+            2,
+            slow,
+            slow,
+            physical_kind=0,
+            allows=_DEVICE - {Access.ARGUMENT},
+        ),
     }
     # Estimates: on-chip memories by the target's fast memory, registers faster still.
     fast = target.alternate_read_bandwidth
     inside = {
         Kind.CONSTANT: MemoryDomain(
-            Kind.CONSTANT, None, fast, fast, 64 << 10, kernel_writes=False
+            Kind.CONSTANT,
+            None,
+            fast,
+            fast,
+            64 << 10,
+            allows=frozenset({Access.KERNEL_READ, Access.COPY}),
         ),
-        Kind.SHARED: MemoryDomain(Kind.SHARED, None, fast, fast, 48 << 10, 16),
-        Kind.REGISTER: MemoryDomain(Kind.REGISTER, None, 8 * fast, 8 * fast, 1020, 4),
+        Kind.SHARED: MemoryDomain(
+            Kind.SHARED, None, fast, fast, 48 << 10, 16, allows=_KERNEL_ONLY
+        ),
+        Kind.REGISTER: MemoryDomain(
+            Kind.REGISTER, None, 8 * fast, 8 * fast, 1020, 4, allows=_KERNEL_ONLY
+        ),
     }
     return Platform(
         "gpu",
@@ -185,7 +244,15 @@ def _gpu(target: Target) -> Platform:
 
 def _cpu(target: Target) -> Platform:
     slow = target.default_memory_bandwidth
-    memory = MemoryDomain(Kind.HBM, 0, slow, slow, alignment=64, physical_kind=0)
+    memory = MemoryDomain(
+        Kind.HBM,
+        0,
+        slow,
+        slow,
+        alignment=64,
+        physical_kind=0,
+        allows=frozenset(Access),
+    )
     # The host is the device: whatever a layout asks for is the one memory.
     domains = dict.fromkeys((0, 5, 6), memory)
     return Platform("cpu", domains, names={0: "memory", 5: "memory", 6: "memory"})

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from msa.analysis.alias import AliasAnalysis
@@ -12,10 +13,18 @@ from msa.errors import HloError
 from msa.hlo.computation import Computation
 from msa.hlo.instruction import Instruction
 from msa.hlo.module import Module
-from msa.passes.binding.coloring import GpuColoring, Wish, wish_of
+from msa.passes.binding.annotations import placed_domain, placement_of
+from msa.passes.binding.coloring import (
+    GpuColoring,
+    Wish,
+    annotation_wishes,
+    compose,
+    layout_wishes,
+    wish_of,
+)
 from msa.passes.binding.domains import Kind, MemoryDomain, Platform
 from msa.passes.binding.kernels import KernelBudget, KernelPlace, bind_kernel
-from msa.passes.binding.symmetric import collective_kind
+from msa.passes.binding.legality import DomainOf, violations
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +128,8 @@ def bind_memory_spaces(
     Near linear.
 
     Raises:
-        BindingError: wishes about one buffer contradict each other.
+        BindingError: wishes about one buffer contradict each other, or one cannot be
+            understood or granted.
         OptionsError: the platform has no memory of a number in a layout.
 
     >>> import msa
@@ -151,6 +161,11 @@ class _Binder:
         self.options = options
         self.alias = alias
         self.runs = _runs(module)
+        self.collective = platform.kind(Kind.COLLECTIVE)
+        # Without collective memory there is nothing that collectives could ask for.
+        self.wishes = compose(layout_wishes, annotation_wishes)
+        if self.collective is not None:
+            self.wishes = options.coloring.wishes
         self.kernels: dict[Instruction, KernelPlace] = {}
         self.bodies: set[Computation] = set()
         for computation in module.computations:
@@ -182,10 +197,13 @@ class _Binder:
     # -- choosing ------------------------------------------------------------
 
     def _choose(self, value: Value, buffer: HloBuffer) -> tuple[MemoryDomain, str, str]:
-        wish = wish_of(self.alias, buffer, self.options.coloring.wishes)
+        wish = wish_of(self.alias, buffer, self.wishes)
         if wish is not None:
             return self._wished(wish, buffer)
         x = value.instruction
+        asked = placed_domain(x, self.platform)
+        if asked is not None and value.shape.is_array:
+            return asked, "annotation", f"{x.name} asks for {placement_of(x)}"
         if x.opcode == "constant" and value.shape.is_array:
             small = value.byte_size() <= self.options.constant_limit
             memory = self.platform.kind(Kind.CONSTANT) if small else None
@@ -251,51 +269,63 @@ class _Binder:
         found.sort(key=lambda row: (row[0], row[1].value))
         return tuple((kind, why) for _, kind, why in found)
 
-    # -- rules of the platform -----------------------------------------------
+    def _violations(self, rows: list[Bound]) -> Iterator[str]:
+        return violations(
+            self.alias,
+            self.platform,
+            _domains(rows, self.alias),
+            self.options.coloring,
+        )
 
-    def _violations(self, rows: list[Bound]) -> list[str]:
-        problems = []
-        for row, value in zip(rows, self.alias.dataflow.values, strict=True):
-            if not value.shape.is_array:
-                continue
-            for use in value.uses:
-                problem = self._problem(row, use.instruction)
-                if problem:
-                    problems.append(f"{row.value}: {problem}")
-        return problems
 
-    def _problem(self, row: Bound, user: Instruction) -> str:
-        domain = row.domain
-        if collective_kind(user):
-            if not domain.collectives:
-                return f"{user.name} cannot reach {domain.kind.value} memory"
-            wanted = self.options.coloring
-            symmetric = wanted.user_buffers or any(
-                f.matches(user) for f in wanted.filters
+def check_binding(
+    module: Module,
+    binding: Binding,
+    options: BindingOptions | None = None,
+    *,
+    alias: AliasAnalysis | None = None,
+) -> list[str]:
+    """What a binding of a module's values breaks on its platform, as text. Linear.
+
+    Args:
+        module: whose values they are.
+        binding: of all of them, made here or by hand.
+        options: what asks for collective memory.
+        alias: of the module, if at hand.
+
+    Raises:
+        HloError: the binding is not of this module.
+
+    >>> import msa
+    >>> from msa.passes import bind_memory_spaces
+    >>> module = msa.parse('''
+    ... ENTRY e {
+    ...   h = f32[8]{0:S(5)} parameter(0)
+    ...   ROOT y = f32[8]{0} negate(h)
+    ... }''')
+    >>> check_binding(module, bind_memory_spaces(module, "tpu"))
+    ['h{}: y cannot read host-pinned memory']
+    """
+    analysis = alias or AliasAnalysis.run(module)
+    coloring = (options or BindingOptions()).coloring
+    domains = _domains(binding.rows, analysis)
+    return list(violations(analysis, binding.platform, domains, coloring))
+
+
+def _domains(rows: Sequence[Bound], alias: AliasAnalysis) -> DomainOf:
+    """The memory of a value by its place among the rows."""
+    values = alias.dataflow.values
+    for row, value in itertools.zip_longest(rows, values):
+        if row is None or value is None or row.value != str(value.position):
+            there = "nothing" if value is None else value.position
+            bound = "nothing" if row is None else row.value
+            raise HloError(
+                f"the binding is not of this module: it binds {bound} where the module "
+                f"defines {there}",
+                hint="bind_memory_spaces makes one",
             )
-            if (
-                symmetric
-                and self.platform.kind(Kind.COLLECTIVE) is not None
-                and domain.kind is not Kind.COLLECTIVE
-            ):
-                return f"{user.name} needs collective memory, not {domain.kind.value}"
-            return ""
-        if not domain.kernel_reads and _is_kernel(user):
-            return f"{user.name} cannot read {domain.kind.value} memory"
-        return ""
-
-
-def _is_kernel(user: Instruction) -> bool:
-    """Whether an instruction runs on the device and touches what it reads."""
-    moving = (
-        "bitcast call conditional copy copy-done copy-start dynamic-slice "
-        "dynamic-update-slice get-tuple-element opt-barrier parameter tuple while "
-        "async-start async-done async-update custom-call"
-    )
-    attributes = dict(user.attributes.get("frontend_attributes") or {})
-    return user.opcode not in moving.split() and (
-        attributes.get("_xla_compute_type") != "host"
-    )
+    domains = {v.id: row.domain for v, row in zip(values, rows, strict=True)}
+    return lambda value: domains[value.id]
 
 
 def _runs(module: Module) -> Mapping[Computation, float]:
