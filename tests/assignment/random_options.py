@@ -12,6 +12,8 @@ from msa.assignment.options import (
     SlicedPrefetchOptions,
 )
 from msa.assignment.problem import TRIVIAL_OPCODES
+from msa.assignment.splitting import extent_of
+from msa.hlo.layout import SplitConfig
 
 #: Option → (how often it is set, values).
 _SOMETIMES: dict[str, tuple[float, tuple[Any, ...]]] = {
@@ -72,7 +74,31 @@ def random_options(
         fields["max_outstanding_block_prefetches"] = rng.choice((1, 3, 10))
     else:
         _reserve(random.Random(seed + 1), fields, always=scratch)
+    _split(module, random.Random(seed + 2), fields)
     return msa.Options(**fields)
+
+
+def halved(place: Any, tree: Any) -> SplitConfig | None:
+    """Two shards of every array whose most major dimension is even."""
+    if not place.shape.dimensions:
+        return None
+    extent = extent_of(place.shape, 0)
+    return None if extent % 2 else SplitConfig(0, (extent // 2,))
+
+
+def _split(module: msa.Module, rng: random.Random, fields: dict[str, Any]) -> None:
+    """Values in shards, in programs without bitcasts (whose cuts nobody knows)."""
+    excluded = "sliced_prefetch_options", "enable_window_prefetch"
+    opcodes = {i.opcode for c in module.computations for i in c.instructions}
+    if (
+        rng.random() < 0.2
+        and "bitcast" not in opcodes
+        and not any(name in fields for name in excluded)
+    ):
+        fields["determine_split_dimension_fn"] = halved
+        fields["init_split_tree_fn"] = lambda x, tree: tree.setdefault(x, {})
+        fields["shape_size_fn"] = lambda shape: shape.shard_byte_size()
+        fields["bitcast_split_fn"] = lambda x, dimension: dimension
 
 
 def _pick(rng: random.Random, fields: dict[str, Any]) -> None:

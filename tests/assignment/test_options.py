@@ -78,6 +78,13 @@ def split(value, tree):
     return None
 
 
+SPLITTING = {
+    "determine_split_dimension_fn": split,
+    "init_split_tree_fn": split,
+    "shape_size_fn": len,
+    "bitcast_split_fn": split,
+}
+
 CONFLICTS = [
     ({"cost_analysis": False}, "prefetch_interval_picker", "cost_analysis"),
     (
@@ -97,9 +104,7 @@ CONFLICTS = [
     ),
     (
         {
-            "determine_split_dimension_fn": split,
-            "init_split_tree_fn": split,
-            "shape_size_fn": len,
+            **SPLITTING,
             "sliced_prefetch_options": SlicedPrefetchOptions(max_slices=2),
         },
         "determine_split_dimension_fn",
@@ -107,13 +112,21 @@ CONFLICTS = [
     ),
     (
         {
-            "determine_split_dimension_fn": split,
-            "init_split_tree_fn": split,
-            "shape_size_fn": len,
+            **SPLITTING,
             "enable_window_prefetch": True,
         },
         "determine_split_dimension_fn",
         "enable_window_prefetch",
+    ),
+    (
+        {**SPLITTING, "strategy": "search"},
+        "determine_split_dimension_fn",
+        "strategy",
+    ),
+    (
+        {**SPLITTING, "bitcast_split_fn": None},
+        "determine_split_dimension_fn",
+        "bitcast_split_fn",
     ),
     ({"enable_window_prefetch": True}, "enable_window_prefetch", "op_span_size_fn"),
     (
@@ -240,15 +253,6 @@ def test_prefetch_override_takes_one_rule() -> None:
             anything,
             prefetch_eagerness=0.5,
             after_instruction=HloPositionMatcher(),
-        )
-
-
-def test_splitting_is_refused() -> None:
-    with pytest.raises(OptionsError, match="determine_split_dimension_fn"):
-        Options(
-            determine_split_dimension_fn=split,
-            init_split_tree_fn=split,
-            shape_size_fn=len,
         )
 
 

@@ -19,6 +19,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from msa.heap.chunk import Chunk
+from msa.hlo.layout import SplitConfig
 
 #: Indices into nested tuples, as in the IR.
 Index = tuple[int, ...]
@@ -83,7 +84,7 @@ class Allocation:
         uses: what reads the value through this allocation.
         aliased_offset: the shared offset (alternate memory only).
         cross_program_index: number of the cross-program prefetch, or None.
-        split_dimension: dimension along which the value is split, or None.
+        split: how the value is cut into shards in alternate memory, or None.
     """
 
     value: int
@@ -95,7 +96,7 @@ class Allocation:
     uses: list[Use] = field(default_factory=list)
     aliased_offset: AliasedOffset | None = None
     cross_program_index: int | None = None
-    split_dimension: int | None = None
+    split: SplitConfig | None = None
 
     @property
     def is_alternate(self) -> bool:

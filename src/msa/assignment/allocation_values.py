@@ -13,6 +13,7 @@ from msa.assignment.intervals import MsaBufferInterval
 from msa.assignment.problem import Problem, Value
 from msa.assignment.times import UseTimes
 from msa.errors import InternalError
+from msa.hlo.layout import SplitConfig
 
 _DONE = frozenset(
     {
@@ -75,6 +76,7 @@ class AllocationValue:
         uses: by step.
         sequence: allocations made so far.
         contiguous: must stay in one memory, in one piece.
+        split: how it is cut into shards, or None; `size` is then the largest shard's.
     """
 
     __slots__ = (
@@ -83,6 +85,7 @@ class AllocationValue:
         "region",
         "sequence",
         "size",
+        "split",
         "uses",
         "value",
     )
@@ -97,6 +100,7 @@ class AllocationValue:
         self.uses: list[SegmentUse] = []
         self.sequence: list[Allocation] = []
         self.contiguous = False
+        self.split: SplitConfig | None = None
 
     def __repr__(self) -> str:
         return f"AllocationValue({self.position}, uses={self.uses})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from msa.assignment.allocation import Allocation
 from msa.assignment.joint import JointProposal
 from msa.assignment.state import State
 
@@ -10,8 +11,14 @@ def finalize(state: State, proposal: JointProposal) -> None:
     """Move all allocations of the proposal to the result and keep the ledgers."""
     if state.conversions:
         state.conversions.succeed()
+    finished: set[Allocation] = set()
     for item in proposal.allocation_values:
         for allocation in item.sequence:
+            if allocation in finished:
+                continue  # what a value reads at an earlier place
+            finished.add(allocation)
+            if allocation.is_alternate:
+                allocation.split = item.split
             state.finish(allocation)
     if state.repacking is not None:
         state.repacking.add(

@@ -47,6 +47,7 @@ from msa.assignment.segments.segment import (
     allocate_segment,
     update_aliases,
 )
+from msa.assignment.splitting import split_together
 from msa.assignment.state import State
 from msa.errors import CapacityError, OptionsError
 
@@ -133,6 +134,7 @@ class JointAllocation:
         """Allocate all; the or of all failures."""
         try:
             self._require_bans()
+            split_together(self.state, self._values)
             return self._allocate_all()
         except ContradictionError:
             self.state.decisions += self._decisions

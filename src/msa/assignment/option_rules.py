@@ -38,7 +38,12 @@ _CHOICES = {
     "window_prefetch_mode": ("WindowExposure", "WindowPrefetch"),
 }
 
-_SPLITTING = ("determine_split_dimension_fn", "init_split_tree_fn", "shape_size_fn")
+_SPLITTING = (
+    "determine_split_dimension_fn",
+    "init_split_tree_fn",
+    "shape_size_fn",
+    "bitcast_split_fn",
+)
 
 
 def check_options(options: Options) -> None:
@@ -114,11 +119,12 @@ def _check_conflicts(options: Options) -> None:
             _conflict("determine_split_dimension_fn", "sliced_prefetch_options", "")
         if options.enable_window_prefetch:
             _conflict("determine_split_dimension_fn", "enable_window_prefetch", "")
-        raise OptionsError(
-            "determine_split_dimension_fn asks for values in shards, which plans do not "
-            "make yet",
-            hint="plan each shard's program by itself",
-        )
+        if options.strategy == "search":
+            _conflict(
+                "determine_split_dimension_fn",
+                'strategy="search"',
+                'use strategy="greedy"',
+            )
     if options.memory_bound_loop_optimizer_options.enabled and not (
         options.cost_analysis
     ):

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from msa.assignment.allocation import MemorySpace
 from msa.assignment.filters import MsaSortOrderOverride, PreferredPrefetchOverride
+from msa.hlo.layout import SplitConfig
 
 Strategy = Literal["greedy", "search"]
 
@@ -187,9 +188,9 @@ class Options:
     ) = None
     dump_fn: Callable[[str, str], None] | None = None
 
-    determine_split_dimension_fn: Callable[[Any, Any], int | None] | None = None
-    init_split_tree_fn: Callable[[Any, Any], Any] | None = None
-    bitcast_split_fn: Callable[[Any, int], Any] | None = None
+    determine_split_dimension_fn: Callable[[Any, Any], SplitConfig | None] | None = None
+    init_split_tree_fn: Callable[[Any, Any], None] | None = None
+    bitcast_split_fn: Callable[[Any, int], int] | None = None
     replicated_split_dimension: int = -1
     any_split_dimension: int = -2
 

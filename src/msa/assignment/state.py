@@ -39,6 +39,7 @@ from msa.heap.chunk import Chunk
 if TYPE_CHECKING:
     from msa.assignment.coloring import Coloring
     from msa.assignment.loop_optimizer import LoopDecision
+    from msa.assignment.splitting import SplitTree
 
 #: Seconds that a copy is taken to need when there is no cost analysis.
 NOMINAL_COPY_SECONDS = 0.1
@@ -69,6 +70,7 @@ class State:
         repacking: blocks of what is placed, if repacking is on.
         loop_decisions: what the loop optimizer wants for uses.
         overrides: of preferred prefetch starts.
+        split_tree: per instruction and node, the dimension that is split.
         reserved: bytes of alternate memory that the program fixed itself.
         cross_program_values: values that are fetched before the program starts.
     """
@@ -102,6 +104,7 @@ class State:
         "required",
         "reserved",
         "space",
+        "split_tree",
         "times",
         "transaction",
     )
@@ -138,6 +141,7 @@ class State:
         )
         self.ordering = CopyOrdering(self.transaction)
         self.reserved = 0
+        self.split_tree: SplitTree = {}
         self.finalized = bytearray(len(problem.values))
         self.allocations = AllocationSequence()
         self.decisions: list[Decision] = []

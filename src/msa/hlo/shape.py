@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
@@ -272,6 +273,22 @@ class Shape:
             count = -(-count // step) * step
         return array._packed(count)
 
+    def shard_byte_size(self) -> int:
+        """Bytes of the largest shard, padding not counted; of all if it is not split.
+
+        >>> from msa.hlo.layout import SplitConfig
+        >>> from msa.hlo.primitive import PRIMITIVE_TYPES
+        >>> Shape(PRIMITIVE_TYPES["f32"], (6, 10),
+        ...       layout=Layout((1, 0), split_configs=(SplitConfig(0, (2,)),))
+        ... ).shard_byte_size()
+        160
+        """
+        array = self.as_array
+        if not self.is_array or array.layout is None or not array.layout.split_configs:
+            return self.byte_size()
+        sizes = [array._max_split_size(d) for d in range(len(array.dimensions))]
+        return array._packed(math.prod(sizes))
+
     def _max_split_size(self, dimension: int) -> int:
         layout = self.layout
         size = self.dimensions[dimension]
@@ -402,8 +419,20 @@ class Shape:
             stack.extend(zip(a.children, b.children, strict=True))
         return True
 
-    def equal_ignoring_memory_space(self, other: Shape) -> bool:
-        """Equality that ignores the memory spaces of layouts at all nodes."""
+    def equal_ignoring_memory_space(
+        self, other: Shape, *, shards: bool = False
+    ) -> bool:
+        """Equality that ignores the memory spaces of layouts at all nodes.
+
+        With `shards` it ignores how arrays are cut into shards, too.
+        """
+
+        def comparable(layout: Layout) -> Layout:
+            plain = layout.with_memory_space(0)
+            if shards and plain.split_configs:
+                return replace(plain, split_configs=())
+            return plain
+
         stack = [(self, other)]
         while stack:
             a, b = stack.pop()
@@ -421,7 +450,7 @@ class Shape:
             if (
                 a.layout is not None
                 and b.layout is not None
-                and a.layout.with_memory_space(0) != b.layout.with_memory_space(0)
+                and comparable(a.layout) != comparable(b.layout)
             ):
                 return False
             stack.extend(zip(a.children, b.children, strict=True))

@@ -8,18 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from msa.analysis.alias import AliasAnalysis
+from msa.analysis.values import Position
+from msa.assignment.lowering.shards import Shards
 from msa.assignment.lowering.state import Place
+from msa.assignment.options import Options
 from msa.errors import PlanError
 from msa.heap.chunk import Chunk
 from msa.hlo.instruction import Instruction
+from msa.hlo.layout import SplitConfig
 from msa.hlo.module import Module
 from msa.hlo.shape import Shape, ShapeIndex
 
 
+class Placed(NamedTuple):
+    """A place in alternate memory; `split` if it is cut into shards there."""
+
+    place: Place
+    chunk: Chunk
+    split: SplitConfig | None = None
+
+
 def export_and_color(
-    placed: Sequence[tuple[Place, Chunk]], alias: AliasAnalysis, space: int
+    placed: Sequence[Placed], alias: AliasAnalysis, options: Options
 ) -> dict[Place, Chunk]:
     """Color every position of every placed buffer; the chunk of each buffer, once.
 
@@ -27,15 +40,24 @@ def export_and_color(
     Linear in positions.
 
     Raises:
-        PlanError: one buffer is placed at two offsets.
+        PlanError: one buffer is placed at two offsets, or cut in two ways.
     """
+    space = options.alternate_memory_space
     chunks: dict[Place, Chunk] = {}
     seen: dict[int, tuple[Place, Chunk]] = {}
+    cuts: dict[int, SplitConfig | None] = {}
     colored: dict[Instruction, set[ShapeIndex]] = {}
-    for place, chunk in placed:
+    cut: list[tuple[Position, Shape]] = []
+    for place, chunk, split in placed:
         buffer = alias.unique_buffer_at(place.instruction, place.index)
         if buffer.id in seen:
             other, known = seen[buffer.id]
+            if cuts[buffer.id] != split and split is not None:
+                raise PlanError(
+                    f"{place.text} and {other.text} share storage but are cut into "
+                    f"different shards",
+                    where=place.text,
+                )
             if known.offset != chunk.offset:
                 raise PlanError(
                     f"{place.text} and {other.text} share storage but are placed at "
@@ -44,14 +66,32 @@ def export_and_color(
                 )
             continue
         seen[buffer.id] = (place, chunk)
+        cuts[buffer.id] = split
         chunks[place] = chunk
         for value in buffer.values:
             for position in value.positions:
                 colored.setdefault(position.instruction, set()).add(position.index)
+        if split is not None:
+            shards = Shards(place, split, options.bitcast_split_fn)
+            positions = [p for value in buffer.values for p in value.positions]
+            cut += [(position, shards.cut(position)) for position in positions]
+    for position, shape in cut:
+        position.instruction.shape = _with_node(
+            position.instruction.shape, position.index, shape
+        )
     shapes: dict[Shape, Shape] = {}
     for instruction, indices in colored.items():
         instruction.shape = recolored(instruction.shape, indices, space, shapes)
     return chunks
+
+
+def _with_node(shape: Shape, index: ShapeIndex, node: Shape) -> Shape:
+    """The shape with another array at an index. Depth is that of its nesting."""
+    if not index:
+        return node
+    children = list(shape.children)
+    children[index[0]] = _with_node(children[index[0]], index[1:], node)
+    return Shape.tuple_of(*children)
 
 
 def decolor_inputs(module: Module, places: Iterable[Place], space: int) -> None:

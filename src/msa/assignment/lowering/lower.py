@@ -23,7 +23,11 @@ from msa.assignment.allocation import (
     SlicedCopyAllocation,
     WindowPrefetchedAllocation,
 )
-from msa.assignment.lowering.coloring import decolor_inputs, export_and_color
+from msa.assignment.lowering.coloring import (
+    Placed,
+    decolor_inputs,
+    export_and_color,
+)
 from msa.assignment.lowering.copies import lower_copy, lower_pinned
 from msa.assignment.lowering.copy_schedule import schedule_copies
 from msa.assignment.lowering.loops import complete_parent, lower_parent
@@ -129,9 +133,9 @@ def lower(
     # Colors change neither values nor storage sharing: the analyses stay true.
     analyses = AnalysisManager(state.module, cost_options=cost_options)
     chunks = export_and_color(
-        [item for item in placed if item[0].instruction not in removed],
+        [item for item in placed if item.place.instruction not in removed],
         analyses.alias,
-        options.alternate_memory_space,
+        options,
     )
     return Lowered(
         state.module,
@@ -146,9 +150,9 @@ def lower(
 
 def _process(
     state: LoweringState, needed: Sequence[Allocation]
-) -> tuple[list[tuple[Place, Chunk]], dict[Instruction, Chunk], Chunk | None]:
+) -> tuple[list[Placed], dict[Instruction, Chunk], Chunk | None]:
     """Edit the clone; what is in alternate memory, where."""
-    placed: list[tuple[Place, Chunk]] = []
+    placed: list[Placed] = []
     scoped: dict[Instruction, Chunk] = {}
     post_module: Chunk | None = None
     for allocation in needed:
@@ -164,10 +168,12 @@ def _process(
             if isinstance(allocation, SlicedCopyAllocation):
                 pairs = state.copy_of[allocation]
                 placed += [
-                    (Place(done), piece.chunk)
+                    Placed(Place(done), piece.chunk)
                     for piece, (_, done) in zip(allocation.slices, pairs, strict=True)
                 ]
-            placed.append((state.places[allocation], allocation.chunk))
+            placed.append(
+                Placed(state.places[allocation], allocation.chunk, allocation.split)
+            )
     state.apply_edits()
     for allocation in needed:
         if isinstance(allocation, ParentAllocation):

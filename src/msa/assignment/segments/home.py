@@ -21,9 +21,9 @@ from msa.assignment.state import State
 def home(state: State, request: AllocationRequest) -> Allocation | None:
     """An allocation in default memory that the source's reader can read instead.
 
-    It is in the same region, at an earlier place of the value. Faithful plans copy
-    nevertheless, as XLA does, where that breaks nothing. Linear in the places that
-    were handled before.
+    It is in the same region, at an earlier place of the value; it then stands in the
+    sequences of both allocation values. Faithful plans copy nevertheless, as XLA
+    does, where that breaks nothing. Linear in the places that were handled before.
     """
     source = request.source
     for item, resident in _residents(request):
@@ -57,8 +57,8 @@ def _residents(
     for item in reversed(request.handled):
         if item.value is source.value and item is not source:
             for allocation in reversed(item.sequence):
-                if allocation.space is MemorySpace.DEFAULT and (
-                    allocation.is_copy_like or isinstance(allocation, PinnedAllocation)
+                if allocation.space is MemorySpace.DEFAULT and isinstance(
+                    allocation, PinnedAllocation
                 ):
                     yield item, allocation
 

@@ -194,6 +194,7 @@ def _default_allocation(
     if sequence and sequence[-1].position == source.position:
         resident = home(state, request)
         if resident is not None:
+            sequence.append(resident)
             return resident, SUCCESS
         forced = request.start_in_alternate or request.end_in_alternate
         if not forced and not may_write(state, request):

@@ -10,6 +10,7 @@ from msa.analysis.manager import AnalysisManager
 from msa.analysis.residency import Residency, Span
 from msa.analysis.values import HloBuffer, Value
 from msa.assignment.verification.findings import Findings
+from msa.assignment.verification.shards import check_shards
 from msa.hlo.computation import Computation
 from msa.hlo.instruction import Instruction
 from msa.hlo.module import Module
@@ -147,7 +148,7 @@ class Storage:
             return
         self._chunk_of[buffer.id] = text
         values = list(buffer.values)
-        needed = max((_placed_bytes(v) for v in values), default=0)
+        needed = max((v.shape.shard_byte_size() for v in values), default=0)
         if size < needed:
             add(
                 "chunk size",
@@ -171,6 +172,7 @@ class Storage:
             for value in buffer.values:
                 for position in value.positions:
                     self._check_position(position, chunk, before)
+        check_shards(original, self.analyses, self._chunk_of, self._findings)
         self._check_interface(original)
 
     def _is_callers(
@@ -278,14 +280,6 @@ def fetched_inputs(entry: Computation) -> set[Instruction]:
                 source = source.operands[0]
             found.add(source)
     return found
-
-
-def _placed_bytes(value: Value) -> int:
-    """Bytes that a value takes in alternate memory: its largest shard if it is split."""
-    shape = value.shape
-    if shape.is_array and shape.layout is not None and shape.layout.split_configs:
-        return min(shape.byte_size(), shape.padded_byte_size())
-    return shape.byte_size()
 
 
 def _spaces_of(module: Module) -> dict[tuple[str, str, ShapeIndex], int]:

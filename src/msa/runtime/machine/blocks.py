@@ -72,6 +72,29 @@ class Block:
         )
 
 
+class SplitBlock(Block):
+    """A block of a value in shards: one per core, all at the same address.
+
+    Attributes:
+        size: bytes of the largest shard, which are what the block occupies.
+
+    The machine runs what the cores do together and has one table of addresses for
+    their memories, so the shards are kept one after another, apart from it.
+    """
+
+    __slots__ = ("_shards",)
+
+    def __init__(
+        self, memory: FixedMemory, address: int, size: int, whole: int
+    ) -> None:
+        super().__init__(memory, address, size)
+        self._shards = memory.apart(whole)
+
+    def cells(self) -> Array:
+        """The cells of all shards."""
+        return self._shards
+
+
 class OwnedBlock(Block):
     """A block that gives its bytes back when nothing refers to it any more."""
 

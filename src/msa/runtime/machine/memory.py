@@ -96,6 +96,10 @@ class FixedMemory:
             self._cells = cells = grown
         return cells[start:end]
 
+    def apart(self, size: int) -> Array:
+        """New cells for `size` bytes without addresses, full of poison."""
+        return np.full(-(-size // self._unit), POISON, dtype=self._cells.dtype)
+
     def contains(self, address: int, size: int) -> bool:
         """Whether the bytes lie inside."""
         return address >= 0 and address + size <= self.capacity

@@ -48,6 +48,7 @@ class Placement:
         "locals",
         "planned",
         "sets",
+        "shards",
         "sizes",
         "spaces",
     )
@@ -65,12 +66,14 @@ class Placement:
         self.sets = StorageSets(module, pairs)
         self.spaces = self.sets.spaces()
         self.sizes: dict[int, int] = {}
+        self.shards: dict[int, int] = {}
         self.leaves: dict[Instruction, list[tuple[ShapeIndex, int]]] = {}
         self.locals: dict[object, set[int]] = {}
         for (instruction, index), root in self.sets.locations():
-            size = instruction.shape.subshape(index).byte_size()
-            if size > self.sizes.get(root, -1):
-                self.sizes[root] = size
+            shape = instruction.shape.subshape(index)
+            size, shard = shape.byte_size(), shape.shard_byte_size()
+            self.sizes[root] = max(size, self.sizes.get(root, -1))
+            self.shards[root] = max(shard, self.shards.get(root, -1))
             if self.sets.callers.get(instruction.computation, 0) > 1:
                 self.locals.setdefault(instruction.computation, set()).add(root)
         self.planned: dict[int, tuple[int, int]] = {}
@@ -125,9 +128,9 @@ class Placement:
                     size=size,
                     parties=(stated[root], key),
                 )
-            if size < self.sizes[root]:
+            if size < self.shards[root]:
                 raise SanitizerError(
-                    f"{key} needs {self.sizes[root]} bytes, its place has {size}",
+                    f"{key} needs {self.shards[root]} bytes, its place has {size}",
                     kind="out of bounds",
                     space=self.alternate_space,
                     address=offset,

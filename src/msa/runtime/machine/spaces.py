@@ -17,6 +17,7 @@ from msa.runtime.machine.blocks import (
     Occupancy,
     OwnedBlock,
     Reference,
+    SplitBlock,
 )
 from msa.runtime.machine.memory import POISON, Codec, FixedMemory, GrowingMemory
 from msa.runtime.machine.placement import Placement
@@ -77,7 +78,13 @@ class Spaces:
             planned = self._planned.get(root)
             if planned is None:
                 offset, size = self.placement.planned[root]
-                planned = self._planned[root] = Block(self.alternate, offset, size)
+                whole = self.placement.sizes[root]
+                planned = (
+                    Block(self.alternate, offset, size)
+                    if self.placement.shards[root] >= whole
+                    else SplitBlock(self.alternate, offset, size, whole)
+                )
+                self._planned[root] = planned
             return planned
         bound = self._bound.get(root)
         block = None if bound is None else bound()
