@@ -45,10 +45,21 @@ def test_smaller_programs_that_were_hard(seed) -> None:
 
 
 # A loop's parameter is read asynchronously while it leaves a barrier; values read at
-# an earlier place may have to be in default memory later, or be read there twice.
-@pytest.mark.parametrize("seed", [300533, 311090, 311219])
-def test_programs_with_scratch_that_were_hard(seed) -> None:
-    check(seed, 80, scratch=True)
+# an earlier place may have to be in default memory later, or be read there twice;
+# scratch of conditionals and of branches' parameters lies over their own arrays.
+@pytest.mark.parametrize(
+    ("seed", "size"),
+    [
+        (300533, 80),
+        (311090, 80),
+        (311219, 80),
+        (310856, 80),
+        (311725, 40),
+        (311076, 20),
+    ],
+)
+def test_programs_with_scratch_that_were_hard(seed, size) -> None:
+    check(seed, size, scratch=True)
 
 
 @pytest.mark.slow

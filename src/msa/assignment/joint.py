@@ -47,6 +47,7 @@ from msa.assignment.segments.segment import (
     allocate_segment,
     update_aliases,
 )
+from msa.assignment.segments.start import place_unread
 from msa.assignment.splitting import split_together
 from msa.assignment.state import State
 from msa.errors import CapacityError, OptionsError
@@ -223,6 +224,8 @@ class JointAllocation:
             return SUCCESS
         result = SUCCESS
         previous: SegmentUse | None = None
+        if not item.uses and number not in self._in_conditional:
+            place_unread(state, item, self._values, number)
         for use, target, candidate, only_extend in self._contexts(item):
             if target not in self._definition_time:
                 self._begin(target)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from msa.assignment.allocation import AliasedOffset
@@ -79,6 +79,6 @@ class AllocationRequest:
         return self.target.value.size
 
     @property
-    def handled(self) -> Sequence[AllocationValue]:
-        """Allocation values handled before, whose storage may be shared."""
-        return self.together[: self.number]
+    def handled(self) -> Iterator[AllocationValue]:
+        """Allocation values handled before, whose storage may be shared; last first."""
+        return (self.together[n] for n in range(self.number - 1, -1, -1))

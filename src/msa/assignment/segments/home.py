@@ -54,7 +54,7 @@ def _residents(
 ) -> Iterator[tuple[AllocationValue, Allocation]]:
     """What holds the value in default memory, the latest place first."""
     source = request.source
-    for item in reversed(request.handled):
+    for item in request.handled:
         if item.value is source.value and item is not source:
             for allocation in reversed(item.sequence):
                 if allocation.space is MemorySpace.DEFAULT and isinstance(

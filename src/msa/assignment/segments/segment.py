@@ -17,6 +17,7 @@ from msa.assignment.segments.evict import evict
 from msa.assignment.segments.home import home, may_write
 from msa.assignment.segments.no_copy import allocate_without_copy
 from msa.assignment.segments.prefetch import PASS_ON, prefetch
+from msa.assignment.segments.start import meet_start
 from msa.assignment.state import State
 from msa.errors import InternalError
 from msa.heap.chunk import Chunk
@@ -62,7 +63,7 @@ def allocate_segment(state: State, request: AllocationRequest) -> int:
     at_start = state.required.at(source.value.id, request.start)
     at_end = _required_at_end(state, request)
     if at_start is not None:
-        _meet_start(state, request, at_start)
+        meet_start(state, source, request.start, at_start, request.handled)
     if state.coloring is not None:
         state.coloring.release(state, request)
 
@@ -108,30 +109,6 @@ def _required_at_end(state: State, request: AllocationRequest) -> Required | Non
             f"its aliases in {aliased.space.value}"
         )
     return own if own is not None else aliased
-
-
-def _meet_start(state: State, request: AllocationRequest, required: Required) -> None:
-    """Begin with an allocation in the required memory."""
-    source = request.source
-    for allocation in reversed(source.sequence):
-        if allocation.space is required.space:
-            allocation.extend(request.start)
-            return
-    chunk = None
-    if required.space is ALTERNATE:
-        assert required.offset is not None
-        chunk = Chunk(required.offset.offset, request.size)
-    allocation = PinnedAllocation(
-        value=source.value.id,
-        position=source.position,
-        space=required.space,
-        chunk=chunk,
-        start=request.start,
-        end=request.start,
-    )
-    source.sequence.append(allocation)
-    if chunk is not None:
-        state.share_offset(allocation, required.offset)
 
 
 def _respect_dual_live(
