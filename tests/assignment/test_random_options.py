@@ -46,7 +46,8 @@ def test_smaller_programs_that_were_hard(seed) -> None:
 
 # A loop's parameter is read asynchronously while it leaves a barrier; values read at
 # an earlier place may have to be in default memory later, or be read there twice;
-# scratch of conditionals and of branches' parameters lies over their own arrays.
+# scratch of conditionals and of branches' parameters lies over their own arrays; values
+# in shards are spilled everywhere.
 @pytest.mark.parametrize(
     ("seed", "size"),
     [
@@ -56,6 +57,7 @@ def test_smaller_programs_that_were_hard(seed) -> None:
         (310856, 80),
         (311725, 40),
         (311076, 20),
+        (310021, 40),
     ],
 )
 def test_programs_with_scratch_that_were_hard(seed, size) -> None:

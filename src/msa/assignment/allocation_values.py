@@ -155,14 +155,20 @@ def _starts_or_updates(opcode: str) -> bool:
 def _home(
     created: list[AllocationValue], use: Use, problem: Problem
 ) -> AllocationValue:
-    """The place that the use reads: the last one before it in its region."""
+    """The place that the use reads: the last one before it in its region.
+
+    What is bound twice to an asynchronous operation is two of its parameters, though
+    one value: there, and along the operation, what is read is the place itself.
+    """
     opcode = problem.opcodes[use.step]
-    if use.operand == 0 and (opcode in _DONE or opcode == "async-update"):
-        source = problem.operands[use.step][0]
+    region = problem.region_of[use.step]
+    if problem.regions[region].kind == "async" or (
+        use.operand == 0 and (opcode in _DONE or opcode == "async-update")
+    ):
+        source = problem.operands[use.step][use.operand]
         for item in created:
             if item.position.step == source and item.position.index == use.index:
                 return item
-    region = problem.region_of[use.step]
     for item in reversed(created):
         if (
             item.position.step < use.step

@@ -324,7 +324,22 @@ def test_operands_bound_late_a5_16(second) -> None:
     made.plan.prove()
 
 
-def test_chains_of_operations_bound_late_a5_16() -> None:
+@pytest.mark.parametrize("second", ["b", "c", "a"])
+def test_operands_bound_late_are_in_alternate_memory_a5_16(second) -> None:
+    # Room for five vectors; at most a, the second operand, z, d and b or c live at once.
+    made = plan(bound_late(second=second), count_options(faithful=False))
+    assert made.operand_space("start", 0) == made.operand_space("upd0", 1) == 1
+    assert made.space("upd0", (0, 0)) == made.space("upd0", (0, 1)) == 1
+    assert made.space("x") == made.space("y") == 1
+    assert made.space("upd0", (1,)) == made.space("z") == made.space("done") == 1
+    assert made.copies() == []
+    # Nothing moves: operands and parameters are one place each.
+    assert len({made.plan.chunks[name] for name in ("a{}", "upd0{1}")}) == 2
+    made.plan.prove()
+
+
+@pytest.mark.parametrize("faithful", [False, True])
+def test_chains_of_operations_bound_late_a5_16(faithful) -> None:
     again = LATE.replace("late", "again").replace("x", "x1").replace("y", "y1")
     text = bound_late().replace(
         f"  e = {F} add(done, d)",
@@ -333,24 +348,30 @@ def test_chains_of_operations_bound_late_a5_16() -> None:
         f"  upd1 = {BOUND} async-update(start1, f)\n"
         f"  done1 = {F} async-done(upd1)\n  e = {F} add(done1, f)",
     )
-    made = plan(text.replace("ENTRY", again.replace("z =", "z1 =") + "ENTRY"))
-    # What a start takes before it is bound in full is kept in default memory: its
-    # storage is held throughout, so the parameter inside cannot have it.
-    assert made.space("upd0", (1,)) == made.space("done") == 0
+    made = plan(
+        text.replace("ENTRY", again.replace("z =", "z1 =") + "ENTRY"),
+        count_options(faithful=faithful),
+    )
+    # XLA keeps in default memory what a start takes before it is bound in full: its
+    # storage is held throughout, so the parameter inside cannot have it again.
+    assert made.space("upd0", (1,)) == made.space("done") == (0 if faithful else 1)
     assert made.space("upd1", (1,)) == made.space("done1") == 1
     made.plan.prove()
 
 
-def test_operand_bound_late_that_is_not_allowed_a5_17() -> None:
+@pytest.mark.parametrize("faithful", [False, True])
+def test_operand_bound_late_that_is_not_allowed_a5_17(faithful) -> None:
     made = plan(
         bound_late(),
         count_options(
+            faithful=faithful,
             is_use_allowed_in_alternate_mem_fn=lambda use: (
                 use.instruction.opcode != "async-update" or use.operand_number == 0
-            )
+            ),
         ),
     )
-    assert made.operand_space("upd0", 1) == 0
+    assert made.operand_space("upd0", 1) == made.space("y") == 0
+    assert made.operand_space("start", 0) == (0 if faithful else 1)
     assert made.space("upd0", (1,)) == 1
     made.plan.prove()
 
@@ -361,9 +382,12 @@ def test_several_parameters_bound_late_a5_17() -> None:
         .replace(HALF, "(((), ()), (), s32[])")
         .replace("async-start(a)", "async-start()")
     )
-    made = plan(text.replace("async-update(start, b)", "async-update(start, a, b)"))
-    assert made.space("upd0", (1,)) == 1
-    made.plan.prove()
+    text = text.replace("async-update(start, b)", "async-update(start, a, b)")
+    for faithful in (False, True):
+        made = plan(text, count_options(faithful=faithful))
+        assert made.space("upd0", (1,)) == 1
+        assert made.operand_space("upd0", 1) == (0 if faithful else 1)
+        made.plan.prove()
 
 
 def test_several_updates_a5_18() -> None:

@@ -116,6 +116,7 @@ def _fetch(like: Allocation, source: Allocation, uses: list[Use]) -> CopyAllocat
         start_after=step - 1,
         done_before=step,
         aliased_offset=like.aliased_offset,
+        split=like.split,
     )
     _just_in_time(copy, step)
     return copy

@@ -13,6 +13,7 @@ from msa.assignment.outcomes import (
 from msa.assignment.request import AllocationRequest
 from msa.assignment.segments.chunks import find_best_offset
 from msa.assignment.state import State
+from msa.heap.chunk import Chunk
 
 
 def allocate_without_copy(state: State, request: AllocationRequest) -> int:
@@ -48,10 +49,14 @@ def allocate_without_copy(state: State, request: AllocationRequest) -> int:
             return CONFLICTING_PREFERRED_OFFSETS
         offset = wanted
 
-    address = find_best_offset(state, request, offset, start)
-    if address is None:
-        return OUT_OF_MEMORY
-    chunk = state.hold(start, request.end, address, request.size)
+    if start > request.end and request.no_copy_start is not None:
+        assert offset is not None  # of the aliases that hold all of it
+        chunk = Chunk(offset.offset, request.size)
+    else:
+        address = find_best_offset(state, request, offset, start)
+        if address is None:
+            return OUT_OF_MEMORY
+        chunk = state.hold(start, request.end, address, request.size)
     if previous is not None and (
         previous.is_copy_like or previous.position == source.position
     ):

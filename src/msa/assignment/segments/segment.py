@@ -14,13 +14,13 @@ from msa.assignment.request import AllocationRequest
 from msa.assignment.required import ContradictionError, Required
 from msa.assignment.segments.chunks import live_allocation
 from msa.assignment.segments.evict import evict
+from msa.assignment.segments.held import respect_holds
 from msa.assignment.segments.home import home, may_write
 from msa.assignment.segments.no_copy import allocate_without_copy
 from msa.assignment.segments.prefetch import PASS_ON, prefetch
 from msa.assignment.segments.start import meet_start
 from msa.assignment.state import State
 from msa.errors import InternalError
-from msa.heap.chunk import Chunk
 
 DEFAULT = MemorySpace.DEFAULT
 ALTERNATE = MemorySpace.ALTERNATE
@@ -75,7 +75,7 @@ def allocate_segment(state: State, request: AllocationRequest) -> int:
         or (at_end is not None and at_end.space is DEFAULT)
     )
     if not default_ends and request.allow_no_copy and not request.require_copy:
-        _respect_dual_live(state, request, at_start)
+        respect_holds(state, request, at_start)
         failures = allocate_without_copy(state, request)
         if failures == SUCCESS or request.require_no_copy:
             return failures
@@ -109,28 +109,6 @@ def _required_at_end(state: State, request: AllocationRequest) -> Required | Non
             f"its aliases in {aliased.space.value}"
         )
     return own if own is not None else aliased
-
-
-def _respect_dual_live(
-    state: State, request: AllocationRequest, at_start: Required | None
-) -> None:
-    """Do not book storage that an aliased value already holds (see `joint`)."""
-    if not request.source.contiguous or at_start is None:
-        return
-    if at_start.space is not ALTERNATE:
-        return
-    assert at_start.offset is not None
-    chunk = Chunk(at_start.offset.offset, request.size)
-    last = request.start
-    for item in request.handled:
-        for allocation in item.sequence:
-            if (
-                allocation.is_alternate
-                and allocation.start <= request.start <= allocation.end
-                and allocation.chunk == chunk
-            ):
-                last = max(last, allocation.end + 1)
-                request.no_copy_start = last
 
 
 def _force_alternate_start(state: State, request: AllocationRequest) -> None:

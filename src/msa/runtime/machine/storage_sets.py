@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from msa.analysis.async_chains import bound_operands
 from msa.errors import SanitizerError
 from msa.hlo.computation import Computation
 from msa.hlo.instruction import Instruction
@@ -193,16 +194,21 @@ class StorageSets:
                 self._join(operand, (), parameter, ())
         elif opcode == "async-start":
             self._join(callees[0].root, (), instruction, (1,))
-            slots = instruction.shape.children[0].children
-            if len(slots) == len(operands):
-                for i, operand in enumerate(operands):
-                    self._join(operand, (), instruction, (0, i))
-                    self._join(operand, (), callees[0].parameters[i], ())
+            self._tie_bound(instruction)
         elif opcode == "async-update":
             self._join(operands[0], (0,), instruction, (0,))
             self._join(callees[0].root, (), instruction, (1,))
+            self._tie_bound(instruction)
         elif opcode == "async-done":
             self._join(instruction, (), callees[0].root, ())
+
+    def _tie_bound(self, instruction: Instruction) -> None:
+        """Operands bound so far are the state's, and the computation's parameters."""
+        parameters = instruction.called_computations[0].parameters
+        bound = bound_operands(instruction)
+        for i, (operand, parameter) in enumerate(zip(bound, parameters, strict=False)):
+            self._join(operand, (), instruction, (0, i))
+            self._join(operand, (), parameter, ())
 
 
 def position_text(instruction: Instruction, index: ShapeIndex) -> str:
