@@ -36,6 +36,35 @@ def test_doctests(name: str) -> None:
     assert result.failed == 0
 
 
+NEED_EXTRAS = {"msa.integrations.jax": "jax", "msa.report.faces": "matplotlib"}
+"""Modules with examples that plain doctest skips, and the package that these need."""
+
+
+def skipped_examples(name: str) -> list[doctest.DocTest]:
+    """Doctests of a module that have skipped examples."""
+    found = doctest.DocTestFinder().find(importlib.import_module(name))
+    return [t for t in found if any(doctest.SKIP in e.options for e in t.examples)]
+
+
+def test_only_examples_that_need_an_extra_are_skipped() -> None:
+    assert {n for n in MODULES if skipped_examples(n)} == set(NEED_EXTRAS)
+
+
+@pytest.mark.parametrize("name", NEED_EXTRAS)
+def test_examples_that_need_an_extra(name: str) -> None:
+    """Run as written where the extra is installed, in a process of their own."""
+    pytest.importorskip(NEED_EXTRAS[name], reason=f"{NEED_EXTRAS[name]} not installed")
+    run = subprocess.run(
+        [sys.executable, str(ROOT / "tests" / "run_skipped_examples.py"), name],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    count = sum(len(test.examples) for test in skipped_examples(name))
+    assert run.stdout.split() == ["0", "of", str(count), "failed"]
+
+
 def run_blocks(blocks: list[str], folder: Path, name: str) -> None:
     """Run pieces of one program; what they print is swallowed."""
     space: dict[str, Any] = {"__name__": name}

@@ -7,6 +7,7 @@ are picklable: they cross process pools unchanged.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -30,7 +31,11 @@ class MsaError(Exception):
 
     def __str__(self) -> str:
         text = f"{self.where}: {self.message}" if self.where else self.message
-        return f"{text} (try: {self.hint})" if self.hint else text
+        if not self.hint:
+            return text
+        # A question is not something to try.
+        asks = self.hint.endswith("?")
+        return f"{text}; {self.hint}" if asks else f"{text} (try: {self.hint})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.args, self.__dict__.copy())
@@ -56,6 +61,25 @@ def shown(value: Any) -> str:
     except Exception as failure:  # a number too long to print, or a broken class
         return f"{type(value).__name__} that cannot be shown ({failure})"
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """The hint for an unknown name: the nearest known one, or how to find others.
+
+    Args:
+        name: what was given.
+        known: what there is.
+        otherwise: the hint if nothing is near.
+
+    >>> did_you_mean("tpu_v5", ["tpu_v5e", "h100"])
+    "did you mean 'tpu_v5e'?"
+    >>> did_you_mean("zzz", ["tpu_v5e", "h100"], "list them")
+    'list them'
+    """
+    import difflib
+
+    close = difflib.get_close_matches(name, sorted(known), 1, 0.4)
+    return f"did you mean {close[0]!r}?" if close else otherwise
 
 
 class UnitError(MsaError):

@@ -31,7 +31,7 @@ def write_whole(
     >>> write_whole("/nowhere/plan.json", "{}")
     Traceback (most recent call last):
     ...
-    msa.errors.FileFormatError: /nowhere/plan.json: cannot be written: No such file or directory (try: does the folder exist, and may you write there?)
+    msa.errors.FileFormatError: /nowhere/plan.json: cannot be written: No such file or directory; does the folder exist, and may you write there?
     """
     try:
         target = Path(path)

@@ -8,7 +8,6 @@ come from in `Target.preset`.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import json
 import math
 import tomllib
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from msa.errors import TargetError
+from msa.errors import TargetError, did_you_mean
 from msa.units import parse_bandwidth, parse_bytes, parse_rate
 
 
@@ -98,7 +97,8 @@ class Target:
         for name in changes:
             if name not in known:
                 raise TargetError(
-                    f"a target has no field {name!r}", hint=_nearest(name, known)
+                    f"a target has no field {name!r}",
+                    hint=did_you_mean(name, known, f"one of {sorted(known)}"),
                 )
         if (
             "default_memory_bandwidth" in changes
@@ -140,7 +140,7 @@ class Target:
         if name not in _PRESETS:
             raise TargetError(
                 f"unknown target {name!r}; known: {', '.join(_PRESETS)}",
-                hint=_nearest(name, set(_PRESETS)),
+                hint=did_you_mean(name, _PRESETS, "one of these, or Target.load(file)"),
             )
         return Target(name, *_PRESETS[name])
 
@@ -184,7 +184,8 @@ class Target:
         for name in fields:
             if name not in known:
                 raise TargetError(
-                    f"a target has no field {name!r}", hint=_nearest(name, known)
+                    f"a target has no field {name!r}",
+                    hint=did_you_mean(name, known, f"one of {sorted(known)}"),
                 )
         missing = known - set(fields) - {"async_copy_bandwidth"}
         if missing:
@@ -194,11 +195,6 @@ class Target:
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""
         return dataclasses.asdict(self)
-
-
-def _nearest(name: str, known: set[str]) -> str:
-    close = difflib.get_close_matches(name, sorted(known), 1, 0.4)
-    return f"did you mean {close[0]!r}?" if close else f"one of {sorted(known)}"
 
 
 _BANDWIDTHS: Final = (

@@ -230,5 +230,5 @@ def test_what_the_caller_keeps_there_takes_room() -> None:
     assert [x for x in result.allocations if x.value in (p, a)] == []
     assert {(d.value, d.skipped) for d in result.buffer_decisions} >= {
         (p, Skip.RESERVED_BY_USER),
-        (a, Skip.TOO_LARGE),
+        (a, Skip.ROOM_RESERVED),
     }

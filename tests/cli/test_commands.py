@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import io
 import json
+import re
+import shlex
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 import msa
-from msa.cli import main
+from msa.cli import app, main
 from msa.cli.app import COMMANDS
 
+ROOT = Path(__file__).resolve().parents[2]
 MODULE = """\
 HloModule small, is_scheduled=true
 
@@ -254,10 +259,98 @@ def test_the_completion_script_is_valid_bash(
     assert done.stdout == "plan\n"
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_has_an_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    out, _ = ends(capsys, name, "--help")
-    assert "example: " in out
+def test_explain_without_a_name_lists_the_names(
+    module: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, _ = ends(capsys, "explain", module)
+    names = [line.split()[0] for line in out.splitlines()[1:]]
+    assert sorted(names) == [f"{x}{{}}" for x in "abcdew"]
+    for name in names:
+        ends(capsys, "explain", module, name)
+    _, err = ends(capsys, "explain", module, "qqqqqq", code=2)
+    assert "`msa explain MODULE` without a name lists them" in err
+    assert err.count("(try:") == 1
+    ends(capsys, "explain", module, "--dot", "-", code=2)
+
+
+def test_diff_of_two_targets_and_of_two_strategies(
+    module: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, _ = ends(
+        capsys, "diff", module, "--against-target", "tpu_v6e", "--html", "-", code=1
+    )
+    assert "tpu_v6e" in out
+    memory = ("--alternate-memory", "4MiB")
+    more = ("--against-target", "tpu_v4", "--against-memory", "4MiB")
+    out, _ = ends(capsys, "diff", module, *memory, *more, code=1)
+    assert re.search(r"^target +tpu_v5e +tpu_v4$", out, re.M)
+    assert "fast memory  " not in out  # 4 MiB in both
+    out, _ = ends(capsys, "diff", module, "--against-strategy", "search", code=1)
+    assert re.search(r"^strategy +greedy +search$", out, re.M)
+    ends(capsys, "diff", module, "--against-target", "tpu_v9", code=2)
+
+
+def test_an_unknown_target_is_listed_once(
+    module: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, err = ends(capsys, "plan", module, "--target", "zzz", code=2)
+    assert err.count("edge_npu") == 1
+    _, err = ends(capsys, "plan", module, "--target", "tpu_v5ee", code=2)
+    assert err.endswith("; did you mean 'tpu_v5e'?\n")
+
+
+def shown(name: str, capsys: pytest.CaptureFixture[str]) -> tuple[list[str], list[int]]:
+    """The examples and the exit codes in a command's help."""
+    out, _ = ends(capsys, *name.split(), "--help")
+    _, _, tail = out.partition("\nexamples:\n")
+    examples, _, codes = tail.partition("\n\nexit codes:\n")
+    return (
+        [line.strip() for line in examples.splitlines()],
+        [int(line.split()[0]) for line in codes.splitlines()],
+    )
+
+
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_help_ends_with_examples_and_exit_codes(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    examples, codes = shown(name, capsys)
+    assert examples
+    assert all(line.startswith(("msa ", 'eval "$(msa ')) for line in examples)
+    assert {0, 2, 130} <= set(codes) <= {0, 1, 2, 130}
+
+
+EXAMPLES = [
+    line
+    for name in COMMANDS
+    for line in importlib.import_module(f"msa.cli.commands.{name}").EXAMPLES
+]
+
+
+@pytest.mark.parametrize("line", [*EXAMPLES, *app.EXAMPLES])
+def test_every_example_in_the_help_runs_as_written(
+    line: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """In a folder with the examples, as a clone is; it ends with 0, or differs."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    words = shlex.split(line)
+    if words[0] == "eval":
+        script = f'msa() {{ "{sys.executable}" -m msa "$@"; }}\n{line}\ncomplete -p msa'
+        done = subprocess.run(
+            ["bash", "-c", script], capture_output=True, text=True, check=True
+        )
+        assert "-F _msa msa" in done.stdout
+        return
+    assert words[0] == "msa"
+    assert main(words[1:]) == (1 if words[1] == "diff" else 0)
+    assert capsys.readouterr().err == ""
+    for flag, path in pairwise(words):
+        if flag in ("-o", "--html", "--csv"):
+            assert (tmp_path / path).stat().st_size > 0
 
 
 def test_bare_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:

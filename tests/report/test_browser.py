@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -162,6 +163,40 @@ def test_a_narrow_page_does_not_scroll_sideways(
     )
     dom = visit(with_script(plan_page(gpt2), script), tmp_path, 400)
     assert attribute(dom, "overflow") == "no"
+
+
+CLIPPED = """
+const cut = [...document.querySelectorAll(SELECTOR)].filter(
+  (box) => box.scrollWidth > box.clientWidth).map((box) => box.parentElement.id);
+document.documentElement.dataset.cut = cut.join(" ") || "none";
+"""
+
+
+@pytest.mark.parametrize("width", [1280, 1240, 700, 400])
+def test_no_column_of_the_why_tables_is_cut_off(
+    gpt2: PlanCapture, tmp_path: Path, width: int
+) -> None:
+    """Not by long names and places either."""
+    losses = [
+        {
+            **row,
+            "value": "a_fusion_of_very_many_operations_with_a_long_name.1234{0,1}",
+            "source": "/home/someone/project/models/transformer_block.py:1234",
+        }
+        for row in gpt2["losses"][:3]
+    ]
+    capture: Any = {**gpt2, "losses": [*losses, *gpt2["losses"]]}
+    script = CLIPPED.replace("SELECTOR", '"#wins .scroll, #losses .scroll"')
+    dom = visit(with_script(plan_page(capture), script), tmp_path, width)
+    assert attribute(dom, "cut") == "none"
+
+
+def test_no_table_of_a_narrow_page_is_cut_off(
+    gpt2: PlanCapture, tmp_path: Path
+) -> None:
+    script = CLIPPED.replace("SELECTOR", '".scroll"')
+    dom = visit(with_script(plan_page(gpt2), script), tmp_path, 400)
+    assert attribute(dom, "cut") == "none"
 
 
 def test_the_page_of_a_difference(tmp_path: Path) -> None:

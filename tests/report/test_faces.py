@@ -43,8 +43,26 @@ def capture() -> PlanCapture:
 def test_ascii_map_is_drawn_to_scale(capture: PlanCapture) -> None:
     # Four steps in four columns: b lives in [1, 4) below, c in [2, 4) above.
     lines = ascii_map(capture, width=4, height=2).splitlines()
-    assert lines[:2] == ["8 KiB |..bb|", "    0 |.aaa|"]
-    assert lines[3:] == ["a  b{} (4 KiB)", "b  c{} (4 KiB)"]
+    assert "address" in lines[0]
+    assert "step" in lines[0]
+    assert lines[1:3] == ["8 KiB |..bb|", "    0 |.aaa|"]
+    assert lines[4:] == ["a  b{} (4 KiB)", "b  c{} (4 KiB)"]
+
+
+def test_rows_of_the_ascii_map_say_their_address(capture: PlanCapture) -> None:
+    """8 KiB in 16 rows: every fifth is at five times 512 B, the top is the height."""
+    lines = ascii_map(capture, width=4, height=16).splitlines()[1:17]
+    labels = [line.partition("|")[0].strip() for line in reversed(lines)]
+    assert labels == ["0", *[""] * 4, "2.5 KiB", *[""] * 4, "5 KiB", *[""] * 4, "8 KiB"]
+
+
+def test_the_ascii_map_counts_what_it_does_not_name() -> None:
+    bare = capture_module(msa.parse(MODULE), TARGET, chunks={"b{}": (0, 4096)})
+    (row,) = [row for row in bare["buffers"] if row["offset"] >= 0]
+    bare["buffers"] = [
+        {**row, "value": f"v{n}{{}}", "offset": 4096 * n} for n in range(14)
+    ]
+    assert ascii_map(bare).splitlines()[-1] == "*  2 other buffers"
 
 
 def test_an_empty_map_says_so() -> None:

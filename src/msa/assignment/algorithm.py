@@ -285,7 +285,8 @@ class MsaAlgorithm:
         elif interval.size > state.available and not state.conversions.feeds_slice(
             state.problem.values[interval.value].position.step
         ):
-            reason = Skip.TOO_LARGE
+            fits_alone = interval.size <= state.capacity
+            reason = Skip.ROOM_RESERVED if fits_alone else Skip.TOO_LARGE
         else:
             return True
         state.buffer_decisions.append(BufferDecision(interval.value, reason))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from typing import TYPE_CHECKING, Any
 
-from msa.errors import OptionsError
+from msa.errors import OptionsError, did_you_mean
 
 if TYPE_CHECKING:
     from msa.assignment.options import Options
@@ -166,8 +165,7 @@ def _conflict(first: str, second: str, hint: str) -> None:
 
 def unknown_option(name: str, known: set[str]) -> OptionsError:
     """The error for an option that does not exist, with the nearest that does."""
-    close = difflib.get_close_matches(name, sorted(known), 1, 0.4)
-    hint = f"did you mean {close[0]!r}?" if close else ""
+    hint = did_you_mean(name, known, "dataclasses.fields(msa.Options) lists them")
     return OptionsError(f"there is no option {name!r}", hint=hint)
 
 

@@ -62,7 +62,8 @@ class Skip(Enum):
     """Why a buffer was not considered at all."""
 
     NOT_PLACEABLE = "scalar, tuple or foreign memory space"
-    TOO_LARGE = "larger than the memory that is left"
+    TOO_LARGE = "larger than the fast memory"
+    ROOM_RESERVED = "larger than what reserved values leave of the fast memory"
     CROSS_PROGRAM = "already fetched before the program starts"
     RESERVED_BY_USER = "its place was fixed by the program"
 

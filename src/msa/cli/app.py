@@ -33,12 +33,21 @@ COMMANDS: Final = {
 """Command name → one line of help; each is a module of `msa.cli.commands`."""
 
 
+EXAMPLES: Final = (
+    "msa plan examples/gpt2_small_forward.hlo.gz --alternate-memory 16MiB --html plan.html",
+    "msa plan --help",
+)
+"""Run as written in a clone of the project."""
+
+
 def build_parser(only: str | None = None) -> argparse.ArgumentParser:
     """The argument parser; `only` skips the options of all other commands."""
     parser = argparse.ArgumentParser(
         prog="msa",
         description="Memory space assignment for tensor programs (HLO).",
-        epilog="example: msa plan model.hlo --target tpu_v5e --html plan.html",
+        epilog=_epilog(
+            EXAMPLES, "a negative answer: does not fit, differs, is not equal"
+        ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"msa {VERSION}")
@@ -52,10 +61,22 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
         )
         if only is None or name == only:
             module = importlib.import_module(f"msa.cli.commands.{name}")
-            sub.epilog = f"example: {module.EXAMPLE}"
+            sub.epilog = _epilog(module.EXAMPLES, getattr(module, "EXIT_ONE", ""))
             module.configure(sub)
             sub.set_defaults(run=module.run)
     return parser
+
+
+def _epilog(examples: Sequence[str], negative: str) -> str:
+    """Examples and exit codes, as every command's help ends."""
+    codes = [f"  {DONE}    done"]
+    if negative:
+        codes.append(f"  {NEGATIVE}    {negative}")
+    codes.append(f"  {BAD_INPUT}    bad input; the error says where and what to try")
+    codes.append(f"  {INTERRUPTED}  interrupted")
+    return "\n".join(
+        ("examples:", *(f"  {line}" for line in examples), "", "exit codes:", *codes)
+    )
 
 
 def run(argv: Sequence[str] | None = None) -> int:

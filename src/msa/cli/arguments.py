@@ -41,15 +41,18 @@ def add_strategy(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def target_of(options: argparse.Namespace) -> Target:
-    """The target that the arguments describe."""
+def named_target(name: str) -> Target:
+    """A preset by name, or the target in a file."""
     from msa.target import Target
 
-    name: str = options.target
     if name.endswith((".toml", ".json")):
-        target = Target.load(name)
-    else:
-        target = Target.preset(name)
+        return Target.load(name)
+    return Target.preset(name)
+
+
+def target_of(options: argparse.Namespace) -> Target:
+    """The target that the arguments describe."""
+    target = named_target(options.target)
     if options.alternate_memory is not None:
         target = target.replace(alternate_memory_bytes=options.alternate_memory)
     return target

@@ -57,8 +57,10 @@ def from_jax(
 
         module = msa.from_jax(lambda x: jnp.tanh(x @ x), jnp.ones((512, 512)))
 
-    >>> import msa, jax  # doctest: +SKIP
-    >>> msa.from_jax(lambda x: x * 2, 1.0).entry.root.opcode  # doctest: +SKIP
+    >>> import msa, numpy as np  # doctest: +SKIP
+    >>> module = msa.from_jax(lambda x: x @ x, np.ones((8, 8)))  # doctest: +SKIP
+    >>> module.is_scheduled, module.entry.root.shape.dimensions  # doctest: +SKIP
+    (True, (8, 8))
     """
     jax = _imported("jax")
     jitted = function if hasattr(function, "lower") else jax.jit(function)
@@ -75,7 +77,9 @@ def from_compiled(compiled: Any) -> Module:
         UnsupportedError: the backend keeps no HLO, or several modules.
 
     >>> import msa, jax  # doctest: +SKIP
-    >>> msa.from_compiled(jax.jit(lambda x: x * 2).lower(1.0).compile()).is_scheduled  # doctest: +SKIP
+    >>> compiled = jax.jit(lambda x: x * 2).lower(1.0).compile()  # doctest: +SKIP
+    >>> msa.from_compiled(compiled).is_scheduled  # doctest: +SKIP
+    True
     """
     hlo = _imported("jaxlib._hlo")
     try:
@@ -97,7 +101,9 @@ def from_lowered(lowered: Any) -> Module:
     `msa.assign` and `msa.analyze` schedule it themselves; `msa.schedule` does so alone.
 
     >>> import msa, jax  # doctest: +SKIP
-    >>> msa.from_lowered(jax.jit(lambda x: x * 2).lower(1.0)).is_scheduled  # doctest: +SKIP
+    >>> module = msa.from_lowered(jax.jit(lambda x: x * 2).lower(1.0))  # doctest: +SKIP
+    >>> module.is_scheduled  # doctest: +SKIP
+    False
     """
     return parse(lowered.compiler_ir("hlo").as_hlo_text(print_large_constants=True))
 
@@ -109,7 +115,11 @@ def from_proto(data: bytes) -> Module:
         FileFormatError: the bytes are something else.
         UnsupportedError: jaxlib is not installed.
 
-    >>> module = from_proto(lowered.compiler_ir("hlo").as_serialized_hlo_module_proto())  # doctest: +SKIP
+    >>> import jax  # doctest: +SKIP
+    >>> lowered = jax.jit(lambda x: x * 2).lower(1.0)  # doctest: +SKIP
+    >>> data = lowered.compiler_ir("hlo").as_serialized_hlo_module_proto()  # doctest: +SKIP
+    >>> from_proto(data).entry.root.opcode  # doctest: +SKIP
+    'multiply'
     """
     hlo = _imported("jaxlib._hlo")
     try:
@@ -211,8 +221,10 @@ def register(
         with msa.integrations.jax.register(lambda m: print(msa.analyze(m))):
             jax.jit(step)(params, batch)
 
+    >>> import jax  # doctest: +SKIP
     >>> with register(lambda module: print(module.name)):  # doctest: +SKIP
-    ...     jax.jit(f)(x)
+    ...     result = jax.jit(lambda x: x * 2)(1.0)
+    jit__lambda
     """
     xla = _imported("jax.extend.xla")
     registration = Registration(name, stage)
@@ -275,7 +287,10 @@ def compare_memory(compiled: Any) -> MemoryComparison:
     Raises:
         UnsupportedError: the backend tells no memory figures, or keeps no HLO.
 
-    >>> print(compare_memory(jax.jit(f).lower(x).compile()))  # doctest: +SKIP
+    >>> import jax, numpy as np  # doctest: +SKIP
+    >>> lowered = jax.jit(lambda x: x @ x).lower(np.ones((8, 8), "f4"))  # doctest: +SKIP
+    >>> compare_memory(lowered.compile()).rows[0]  # doctest: +SKIP
+    ('arguments', 256, 256)
     """
     stats = compiled.memory_analysis()
     if stats is None:

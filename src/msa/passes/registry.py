@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import importlib
 from typing import Any, Final
 
-from msa.errors import OptionsError
+from msa.errors import OptionsError, did_you_mean
 from msa.passes.base import Pass
 
 _PASSES: Final = {
@@ -42,7 +41,7 @@ def make_pass(name: str, options: dict[str, Any]) -> Pass:
     if place is None:
         raise OptionsError(
             f"unknown pass {name!r}; known: {', '.join(_PASSES)}",
-            hint=_nearest(name, list(_PASSES)),
+            hint=did_you_mean(name, _PASSES),
         )
     module, _, kind = place.partition(":")
     made = getattr(importlib.import_module(module), kind)
@@ -54,7 +53,7 @@ def make_pass(name: str, options: dict[str, Any]) -> Pass:
             raise OptionsError(
                 f"the pass {name!r} has no option {key!r}; it has: "
                 f"{', '.join(fields) or 'none'}",
-                hint=_nearest(field, list(fields)),
+                hint=did_you_mean(field, fields),
             )
         values[field] = value
     try:
@@ -62,8 +61,3 @@ def make_pass(name: str, options: dict[str, Any]) -> Pass:
     except (TypeError, ValueError) as error:
         raise OptionsError(f"options of {name!r}: {error}") from error
     return result
-
-
-def _nearest(name: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(name, known, 1, 0.4)
-    return f"did you mean {close[0]!r}?" if close else ""

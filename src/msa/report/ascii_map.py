@@ -10,13 +10,17 @@ from msa.units import format_bytes
 
 _SIGNS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _NAMED: Final = 12
+_HEAD: Final = "address in fast memory ↑, step of the schedule →; a letter or * is a buffer, . is free"
+_MARK_EVERY: Final = 5
+"""Rows from one labelled row to the next."""
 
 
 def ascii_map(capture: PlanCapture, width: int = 76, height: int = 20) -> str:
     """Steps to the right, addresses upward; a letter a buffer, `.` free.
 
     A cell shows the buffer at its centre. The legend names the buffers that take most
-    bytes × steps; `*` marks the other ones.
+    bytes × steps; `*` marks the other ones. Rows are labelled with the address at
+    their lower edge, the topmost with the highest address in use.
     """
     boxes = [row for row in capture["buffers"] if row["offset"] >= 0]
     steps = max(1, len(capture["steps"]["names"]))
@@ -37,19 +41,29 @@ def ascii_map(capture: PlanCapture, width: int = 76, height: int = 20) -> str:
         for line in range(low, high):
             for column in range(left, right):
                 grid[line][column] = sign
-    labels = {height - 1: format_bytes(top), 0: "0"}
+    marks = {line: line * top // height for line in range(0, height, _MARK_EVERY)}
+    labels = {line: format_bytes(address) for line, address in marks.items()}
+    labels[0], labels[height - 1] = "0", format_bytes(top)
     margin = max(map(len, labels.values()))
-    lines = [
+    lines = [_HEAD]
+    lines += [
         f"{labels.get(line, '').rjust(margin)} |{''.join(grid[line])}|"
         for line in range(height - 1, -1, -1)
     ]
     lines.append(" " * (margin + 2) + "0".ljust(width - len(str(steps))) + str(steps))
+    if "*" in signs.values():
+        others = sum(sign == "*" for sign in signs.values())
+        legend = f"*  {others} other {'buffer' if others == 1 else 'buffers'}"
+    else:
+        legend = ""
     sizes = {row["value"]: row["size"] for row in boxes}
     lines += [
         f"{sign}  {shorten(value, max(24, width - 16))} ({format_bytes(sizes[value])})"
         for value, sign in signs.items()
         if sign != "*"
     ]
+    if legend:
+        lines.append(legend)
     return "\n".join(lines)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from msa.report.capture import PlanCapture
+from msa.report.stays import Stays, anchors_of, stays_of, tell_apart
 from msa.report.tables import format_table
 from msa.units import format_bytes, format_seconds
 
@@ -18,7 +19,8 @@ class ValueChange:
         value: `name{index}`.
         bytes: its size.
         before, after: where it lives: the ways into fast memory with their counts,
-            or `slow`.
+            or `slow`; where these are the same, also what differs (addresses, or
+            between which instructions it is copied and kept). Never equal.
         before_seconds, after_seconds: what fast memory saves for it in each plan.
     """
 
@@ -115,20 +117,20 @@ def compare(before: PlanCapture, after: PlanCapture) -> PlanDiff:
     >>> compare(capture_plan(plan), capture_plan(plan)).changes
     ()
     """
-    first, second = _stays(before), _stays(after)
+    anchors = anchors_of(before, after)
+    first, second = stays_of(before, anchors), stays_of(after, anchors)
     changes = []
     for value in {**first, **second}:
         left, right = first.get(value), second.get(value)
-        if left == right:
-            continue
+        texts = _differ(left, right)
         known = left or right
-        assert known is not None
+        if texts is None or known is None:
+            continue
         changes.append(
             ValueChange(
                 value,
                 known.bytes,
-                left.text if left else "slow",
-                right.text if right else "slow",
+                *texts,
                 left.seconds if left else 0.0,
                 right.seconds if right else 0.0,
             )
@@ -137,39 +139,19 @@ def compare(before: PlanCapture, after: PlanCapture) -> PlanDiff:
     return PlanDiff(before, after, _figures(before, after), tuple(changes))
 
 
-@dataclass(frozen=True, slots=True)
-class _Stay:
-    bytes: int
-    text: str
-    seconds: float
+def _differ(left: Stays | None, right: Stays | None) -> tuple[str, str] | None:
+    """What either plan does with a value, or None if both do the same.
 
-
-def _stays(capture: PlanCapture) -> dict[str, _Stay]:
-    """How each value of a plan comes into fast memory."""
-    ways: dict[str, dict[str, int]] = {}
-    bytes_of: dict[str, int] = {}
-    seconds: dict[str, float] = {}
-    counted: set[str] = set()
-    for row in capture["buffers"]:
-        value = row["value"]
-        mine = ways.setdefault(value, {})
-        mine[row["kind"]] = mine.get(row["kind"], 0) + 1
-        bytes_of[value] = row["size"]
-        if row["name"] not in counted:
-            counted.add(row["name"])
-            seconds[value] = seconds.get(value, 0.0) + row["seconds"]
-    for copy in capture["copies"]:
-        if copy["kind"] == "eviction" and copy["value"] in ways:
-            mine = ways[copy["value"]]
-            mine["eviction"] = mine.get("eviction", 0) + 1
-    return {
-        value: _Stay(
-            bytes_of[value],
-            ", ".join(f"{n}× {kind}" if n > 1 else kind for kind, n in mine.items()),
-            seconds[value],
-        )
-        for value, mine in ways.items()
-    }
+    A value that lies and moves as before is not listed, even if it now saves more or
+    less because other operands of its readers have moved.
+    """
+    one, two = left.text if left else "slow", right.text if right else "slow"
+    if one != two:
+        return one, two
+    if left is None or right is None:
+        return None
+    texts = tell_apart(left, right)
+    return texts if texts[0] != texts[1] else None
 
 
 def _figures(

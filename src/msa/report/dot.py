@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Final
 
-from msa.errors import OptionsError
+from msa.errors import OptionsError, did_you_mean
 from msa.hlo import Module
 from msa.hlo.instruction import Instruction
 from msa.report.tables import shorten
@@ -59,10 +58,9 @@ def _named(module: Module, name: str) -> Instruction:
             if instruction.name == wanted:
                 return instruction
             known.append(instruction.name)
-    close = difflib.get_close_matches(wanted, known, 1, 0.4)
     raise OptionsError(
         f"no instruction is named {wanted!r}",
-        hint=f"did you mean {close[0]!r}?" if close else "",
+        hint=did_you_mean(wanted, known, "print(module.to_text()) shows all names"),
     )
 
 

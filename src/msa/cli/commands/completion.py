@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-EXAMPLE = 'eval "$(msa completion bash)"'
+EXAMPLES = ('eval "$(msa completion bash)"',)
 
 _BASH = """\
 _msa() {{

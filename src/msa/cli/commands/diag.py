@@ -15,7 +15,11 @@ if TYPE_CHECKING:
     from msa.analysis import BufferAssignment
     from msa.hlo import Module
 
-EXAMPLE = "msa diag peak model.hlo --top 20"
+EXAMPLES = (
+    "msa diag peak examples/gpt2_small_forward.hlo.gz --top 20",
+    "msa diag roofline examples/gpt2_small_forward.hlo.gz --alternate-memory 16MiB",
+)
+EXIT_ONE = "something was found that should not be: a leak, a shortfall, a violation"
 
 KINDS: Final = {
     "usage": "allocations by memory space and size, and the values in each",

@@ -14,7 +14,11 @@ from msa.errors import OptionsError
 if TYPE_CHECKING:
     from msa.report import PlanDiff
 
-EXAMPLE = "msa diff model.hlo --alternate-memory 16MiB --against-memory 32MiB"
+EXAMPLES = (
+    "msa diff examples/gpt2_small_forward.hlo.gz --alternate-memory 16MiB --against-memory 32MiB",
+    "msa diff examples/gpt2_small_forward.hlo.gz --target tpu_v5e --against-target tpu_v6e --html diff.html",
+)
+EXIT_ONE = "the plans differ, or what must be in fast memory does not fit"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -29,12 +33,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     arguments.add_target(parser)
     arguments.add_strategy(parser)
     parser.add_argument(
+        "--against-target", metavar="TARGET", help="machine of the second plan"
+    )
+    parser.add_argument(
         "--against-memory", metavar="SIZE", help="fast memory of the second plan"
     )
-    parser.add_argument("--html", metavar="FILE", help="page with both maps")
     parser.add_argument(
         "--against-strategy", choices=["greedy", "search"], help="of the second plan"
     )
+    parser.add_argument("--html", metavar="FILE", help="page with both maps")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -71,8 +78,11 @@ def _of_plans(options: argparse.Namespace) -> PlanDiff:
     target = arguments.target_of(options)
     planning = arguments.planning_options(options)
     second, against = target, planning
+    if options.against_target is not None:
+        # The other machine has its own fast memory unless a size is given.
+        second = arguments.named_target(options.against_target)
     if options.against_memory is not None:
-        second = target.replace(alternate_memory_bytes=options.against_memory)
+        second = second.replace(alternate_memory_bytes=options.against_memory)
     if options.against_strategy is not None:
         against = dataclasses.replace(planning, strategy=options.against_strategy)
     with Progress() as progress:

@@ -6,16 +6,26 @@ import argparse
 import sys
 
 from msa.cli import arguments, files
+from msa.cli.console import print_table
 from msa.cli.progress import Progress
 from msa.errors import OptionsError, PlanError
 
-EXAMPLE = "msa explain model.hlo dot.4 --alternate-memory 16MiB"
+EXAMPLES = (
+    "msa explain examples/gpt2_small_forward.hlo.gz add_add_fusion.11 --alternate-memory 16MiB",
+    "msa explain examples/gpt2_small_forward.hlo.gz --alternate-memory 16MiB",
+)
+EXIT_ONE = "what must be in fast memory does not fit"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     arguments.add_module(parser)
-    parser.add_argument("name", metavar="NAME", help="instruction, or name{index}")
+    parser.add_argument(
+        "name",
+        metavar="NAME",
+        nargs="?",
+        help="instruction, or name{index} (default: list all values by size)",
+    )
     arguments.add_target(parser)
     arguments.add_strategy(parser)
     parser.add_argument(
@@ -27,8 +37,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Plan and explain one buffer."""
+    """Plan and explain one buffer, or list the names that there are."""
     import msa
+    from msa.assignment.explain import value_rows
 
     module = files.read_module(options.module)
     with Progress() as progress:
@@ -38,6 +49,11 @@ def run(options: argparse.Namespace) -> int:
             arguments.planning_options(options),
             progress=progress,
         )
+    if options.name is None:
+        if options.dot:
+            raise OptionsError("--dot needs a name")
+        print_table(("value", "bytes", "live in", "place"), value_rows(plan), right={1})
+        return 0
     explain = plan.why_not if options.why_not else plan.explain
     try:
         text = explain(options.name)

@@ -7,7 +7,10 @@ import argparse
 from msa.cli import files
 from msa.cli.progress import Progress
 
-EXAMPLE = 'msa opt in.hlo -p "copy-insertion,dce" -o out.hlo'
+EXAMPLES = (
+    'msa opt examples/gpt2_small_forward.hlo.gz -p "copy-insertion,dce" -o out.hlo',
+)
+EXIT_ONE = "a pass cannot do what it must"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

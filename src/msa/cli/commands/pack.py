@@ -11,7 +11,8 @@ from msa.cli import files
 if TYPE_CHECKING:
     from msa.heap import Buffer
 
-EXAMPLE = "msa pack buffers.csv --capacity 1MiB --html packing.html"
+EXAMPLES = ("msa pack examples/buffers.csv --capacity 1MiB --html packing.html",)
+EXIT_ONE = "the buffers do not fit the capacity"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,11 @@ import sys
 from msa.cli import arguments, files
 from msa.cli.progress import Progress
 
-EXAMPLE = "msa plan model.hlo --target tpu_v5e -o planned.hlo --html plan.html"
+EXAMPLES = (
+    "msa plan examples/gpt2_small_forward.hlo.gz --alternate-memory 16MiB --html plan.html",
+    "msa plan examples/gpt2_small_forward.hlo.gz --target tpu_v6e --strategy search -o planned.hlo",
+)
+EXIT_ONE = "the plan breaks a rule, or what must be in fast memory does not fit"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

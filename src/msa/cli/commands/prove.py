@@ -8,7 +8,10 @@ import sys
 from msa.cli import arguments, files
 from msa.cli.progress import Progress
 
-EXAMPLE = "msa prove model.hlo --alternate-memory 4MiB --seeds 3"
+EXAMPLES = (
+    "msa prove examples/gpt2_small_forward.hlo.gz --alternate-memory 4MiB --seeds 2",
+)
+EXIT_ONE = "the results differ, or an access is not allowed"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

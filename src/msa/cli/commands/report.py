@@ -8,7 +8,7 @@ import sys
 
 from msa.cli import arguments, files
 
-EXAMPLE = "msa report model.hlo --html memory.html"
+EXAMPLES = ("msa report examples/gpt2_small_forward.hlo.gz --html memory.html",)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

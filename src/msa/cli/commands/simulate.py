@@ -8,7 +8,7 @@ import sys
 
 from msa.cli import arguments, files
 
-EXAMPLE = "msa simulate planned.hlo --target tpu_v5e"
+EXAMPLES = ("msa simulate examples/gpt2_small_forward.hlo.gz --target tpu_v5e",)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

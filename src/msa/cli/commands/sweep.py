@@ -8,7 +8,10 @@ from msa.cli import arguments, files
 from msa.cli.console import print_table
 from msa.cli.progress import Progress
 
-EXAMPLE = "msa sweep model.hlo --memory 4MiB 16MiB 128MiB --csv curve.csv"
+EXAMPLES = (
+    "msa sweep examples/gpt2_small_forward.hlo.gz --memory 4MiB 16MiB 128MiB --csv curve.csv",
+)
+EXIT_ONE = "a combination could not be planned"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

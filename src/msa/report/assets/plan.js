@@ -331,7 +331,7 @@ function table(host, caption, columns, rows) {
     const head = columns.map((c, i) => `<th scope="col" class="${c.num ? "num" : ""}"><button data-sort="${i}">${c.title}</button></th>`).join("");
     const body = state.rows.slice(0, state.shown).map((row) => {
       const mark = row.buffer >= 0 ? ` data-buffer="${row.buffer}" tabindex="0"` : "";
-      return `<tr${mark}>${columns.map((c) => `<td class="${c.num ? "num" : c.wrap ? "wrap" : ""}">${c.show(row)}</td>`).join("")}</tr>`;
+      return `<tr${mark}>${columns.map((c) => `<td class="${c.num ? "num" : c.wrap ? "wrap" : ""}" data-label="${c.title}">${c.show(row)}</td>`).join("")}</tr>`;
     }).join("");
     const rest = state.rows.length - state.shown;
     box.innerHTML = `<table><caption>${caption}</caption><thead><tr>${head}</tr></thead><tbody>${body}</tbody></table>${rest > 0 ? `<button class="more">${rest} more</button>` : ""}`;
