@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from collective_support import (
     context,
 )
 from msa.runtime.collective import (
+    AcquireParams,
     AllocationSlice,
     BufferAllocations,
     CliqueKey,
@@ -24,9 +26,11 @@ from msa.runtime.collective import (
     DeviceWorld,
     Kind,
     Stage,
+    execute_stages,
     multimem_ld_reduce,
 )
 from msa.runtime.collective.kernels import (
+    RankContext,
     all_gather_multimem,
     all_gather_peer,
     all_reduce_multimem,
@@ -161,7 +165,8 @@ def test_a_missing_rank_is_named(kind: Kind) -> None:
     for device in (0, 1, 3):
         error = out[device].error
         assert isinstance(error, RendezvousTimeout)
-        assert "rank 2" in error.missing_names or not error.everyone_arrived
+        assert "rank 2" in error.missing_names
+        assert not error.everyone_arrived
 
 
 @pytest.mark.parametrize("kind", ALL, ids=lambda k: f"E14-{k.value}")
@@ -232,6 +237,27 @@ def test_second_execution_hits_the_cache_E17_E18() -> None:
     third = [o.unwrap().trace.registrations for o in c.run(ask, run_id=3)]
     assert third == [4] * 4
     assert c.caches[1].stats.expired == 2
+    c.close()
+
+
+def test_cliques_do_not_share_cached_windows_E17() -> None:
+    c = cluster()
+    pairs = {0: CliqueKey.local(0, 1), 1: CliqueKey.local(0, 1)}
+    pairs |= {2: CliqueKey.local(2, 3), 3: CliqueKey.local(2, 3)}
+
+    def ask(device: int, requests: CollectiveMemoryRequests) -> None:
+        for clique in (K2, pairs[device]):
+            requests.request(Kind.SYMMETRIC, clique, 0)
+
+    def body(device: int, stage: Stage) -> list[int]:
+        windows = [
+            stage.memory.find_symmetric(clique, 0)[0] for clique in (K2, pairs[device])
+        ]
+        return [0 if w is None else len(w.window.bases) for w in windows]
+
+    for run in (1, 2):
+        out = [o.unwrap() for o in c.run(ask, body, run_id=run)]
+        assert out == [[4, 2]] * 4
     c.close()
 
 
@@ -352,6 +378,32 @@ def test_all_reduce_E25(dtype: str, count: int) -> None:
     c.close()
 
 
+class SlowReader(RankContext):
+    """A rank that takes its time over every read."""
+
+    def read(self, address: DeviceAddress, dtype: str, count: int) -> Any:
+        time.sleep(0.01)
+        return super().read(address, dtype, count)
+
+
+def test_no_rank_writes_before_all_have_read_E25() -> None:
+    c = cluster()
+
+    def body(device: int, stage: Stage) -> None:
+        ctx = context(stage, K2, device)
+        if device == 3:
+            ctx = SlowReader(ctx.clique, ctx.rank, ctx.memory)
+        mine = c.buffers[device].address(SLICE)
+        ctx.write(mine, np.full(4, 10**device, np.int32))
+        all_reduce_peer(ctx, SLICE, "i32")
+        assert ctx.read(mine, "i32", 4).tolist() == [1111] * 4
+        ctx.barrier()
+
+    for o in c.run(ask_for(ALL, K2, [0]), body):
+        o.unwrap()
+    c.close()
+
+
 def test_the_other_collectives() -> None:
     c = cluster()
     where = AllocationSlice(0, 64, 64)
@@ -389,6 +441,14 @@ def test_nothing_requested_E26() -> None:
     out = c.run(lambda *_: None, devices=[0])
     assert out[0].unwrap().trace.events == []
     assert c.table.table.records == []
+    # Nor does anybody wait for the other devices of the world.
+    alone = execute_stages(
+        cluster(timeouts=QUICK).table,
+        AcquireParams(c.world, device=0),
+        CollectiveMemoryRequests(c.buffers[0]),
+        lambda stage: stage.trace.events,
+    )
+    assert alone == []
 
 
 def test_a_stranger_is_refused() -> None:
