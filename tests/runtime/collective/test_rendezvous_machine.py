@@ -66,6 +66,7 @@ class RendezvousMachine(RuleBasedStateMachine):
         self.rendezvous = Rendezvous(self.clock)
         self.rounds = {key: Round() for key in KEYS}
         self.busy: dict[int, Caller] = {}
+        self.threads: list[threading.Thread] = []
 
     def clock(self) -> float:
         """The time; who asked is counted, which tells how far each thread is."""
@@ -110,6 +111,7 @@ class RendezvousMachine(RuleBasedStateMachine):
         name = f"call {self.calls}"
         thread = threading.Thread(target=body, daemon=True, name=name)
         caller = Caller(device, value, thread)
+        self.threads.append(thread)
         thread.start()
         # The first look is for the record, the second sets the deadline.
         wait_until(lambda: self.looks[name] >= 2 or bool(caller.outcome))
@@ -212,6 +214,20 @@ class RendezvousMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Whatever happened, time releases everyone: nobody is stuck."""
+        try:
+            self.everyone_is_released()
+        finally:
+            self.leave_no_thread_behind()
+
+    def leave_no_thread_behind(self) -> None:
+        """After a failure too: a thread that outlives the run could end it badly."""
+        end = time.monotonic() + PATIENCE
+        while any(t.is_alive() for t in self.threads) and time.monotonic() < end:
+            self.now += WARN + TERMINATE
+            time.sleep(0.005)
+        assert not any(t.is_alive() for t in self.threads)
+
+    def everyone_is_released(self) -> None:
         for _ in range(3):
             self.pass_time(WARN + TERMINATE)
         assert not self.busy

@@ -9,6 +9,8 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
+from msa.hlo.arguments import shown
+from msa.runtime.arguments import whole
 from msa.runtime.status import InvalidArgument
 
 
@@ -32,6 +34,26 @@ class CliqueKey:
     num_local_participants: int
     communication_id: int = 0
     incarnations: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.devices, tuple):
+            raise InvalidArgument(
+                f"devices are a tuple of ids, not {shown(self.devices)}",
+                where="CliqueKey",
+            )
+        for device in self.devices:
+            whole(device, "CliqueKey", "a device id")
+        if len(set(self.devices)) < len(self.devices):
+            raise InvalidArgument(
+                f"a device takes part once: {list(self.devices)}", where="CliqueKey"
+            )
+        whole(
+            self.num_local_participants,
+            "CliqueKey",
+            "the number of local participants",
+            most=len(self.devices),
+        )
+        whole(self.communication_id, "CliqueKey", "a communication id")
 
     @staticmethod
     def local(*devices: int, communication_id: int = 0) -> CliqueKey:

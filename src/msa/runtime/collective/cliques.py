@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from msa.runtime.arguments import seconds
 from msa.runtime.collective.clique import CliqueKey
 from msa.runtime.collective.devices import DeviceWorld
 from msa.runtime.collective.rendezvous import Rendezvous
@@ -36,6 +37,10 @@ class Timeouts:
 
     warn: float | None = 10.0
     terminate: float | None = 30.0
+
+    def __post_init__(self) -> None:
+        seconds(self.warn, "Timeouts", "warn")
+        seconds(self.terminate, "Timeouts", "terminate")
 
 
 class Clique:

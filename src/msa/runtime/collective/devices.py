@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from sortedcontainers import SortedDict
 
+from msa.runtime.arguments import instance_of, whole
 from msa.runtime.collective.allocations import NULL, DeviceAddress
 from msa.runtime.sites import UNKNOWN_SITE, Site, allocation_site, format_site
 from msa.runtime.status import (
@@ -67,6 +68,10 @@ class Mapped:
     offset: int
     rights: dict[int, bool]
     multicast: MulticastMemory | None = None
+
+
+LARGEST_ALLOCATION: Final = 1 << 40
+"""Simulated memory is real: a device's addresses leave room for this much."""
 
 
 def round_up(value: int, step: int) -> int:
@@ -237,9 +242,14 @@ class DeviceWorld:
         supports_multicast: bool = True,
         enable_peer_access: bool = True,
     ) -> None:
-        if count < 1:
-            raise InvalidArgument(f"a world needs at least one device, not {count}")
-        if granularity < 1 or granularity & (granularity - 1):
+        where = "DeviceWorld"
+        count = whole(count, where, "the number of devices", least=1, most=1 << 16)
+        granularity = whole(granularity, where, "the granularity", least=1)
+        if processes is not None and len(processes) != count:
+            raise InvalidArgument(
+                f"{count} devices but {len(processes)} processes", where="DeviceWorld"
+            )
+        if granularity & (granularity - 1):
             raise InvalidArgument(f"granularity {granularity} is not a power of two")
         self.count = count
         self.granularity = granularity
@@ -271,8 +281,9 @@ class DeviceWorld:
         Collective memory is padded to the granularity and, with peer access
         enabled, open to every device that can reach it.
         """
-        if not 0 <= device < self.count:
-            raise InvalidArgument(f"there is no device {device} among {self.count}")
+        device = whole(device, "allocate", "the device", most=self.count - 1)
+        size = whole(size, "allocate", "the size", most=LARGEST_ALLOCATION)
+        alignment = whole(alignment, "allocate", "the alignment", least=1)
         if size == 0:
             return NULL
         step = max(alignment, self.granularity) if collective else alignment
@@ -305,6 +316,7 @@ class DeviceWorld:
             FailedPrecondition: a multicast object still binds it.
             InvalidArgument: the address was not allocated, or is freed already.
         """
+        instance_of(address, DeviceAddress, "free", "a DeviceAddress")
         if address.is_null:
             return
         with self._lock:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from msa.runtime.arguments import callable_of, seconds
 from msa.runtime.collective.acquire import (
     AcquireParams,
     AcquireTrace,
@@ -58,6 +59,8 @@ def launch(
     >>> [o.unwrap() for o in launch([0, 1], lambda rank: rank * 10)]
     [0, 10]
     """
+    timeout = seconds(timeout, "launch", "timeout")
+    callable_of(body, "launch", "the body")
     outcomes: list[Outcome[R] | None] = [None] * len(ranks)
 
     def run(place: int, rank: int) -> None:

@@ -12,8 +12,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from msa.runtime.arguments import instance_of, whole
 from msa.runtime.collective.allocations import DeviceAddress
-from msa.runtime.collective.devices import DeviceWorld, PhysicalAllocation, round_up
+from msa.runtime.collective.devices import (
+    LARGEST_ALLOCATION,
+    DeviceWorld,
+    PhysicalAllocation,
+    round_up,
+)
 from msa.runtime.status import (
     FailedPrecondition,
     InternalStatus,
@@ -72,6 +78,8 @@ class MulticastMemory:
     """
 
     def __init__(self, world: DeviceWorld, size: int, num_devices: int) -> None:
+        size = whole(size, "multicast", "the size", most=LARGEST_ALLOCATION)
+        num_devices = whole(num_devices, "multicast", "the number of devices")
         if not world.supports_multicast:
             raise FailedPrecondition("this platform has no multicast memory")
         if size <= 0 or num_devices <= 1:
@@ -91,6 +99,7 @@ class MulticastMemory:
 
     def subscribe(self, device: int) -> None:
         """Add a device to the team."""
+        whole(device, "subscribe", "the device", most=self.world.count - 1)
         with self._lock:
             self._open()
             if device in self._subscribed:
@@ -104,6 +113,7 @@ class MulticastMemory:
 
     def map(self, location: DeviceAddress, device: int) -> DeviceAddress:
         """Bind a device's memory and return its multimem address."""
+        instance_of(location, DeviceAddress, "map", "a DeviceAddress")
         if location.is_null:
             raise InvalidArgument("the null address cannot be bound")
         memory, step = self.world.memory, self.world.granularity

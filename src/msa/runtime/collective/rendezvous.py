@@ -14,7 +14,9 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from msa.runtime.status import RendezvousError, RendezvousTimeout
+from msa.hlo.arguments import shown
+from msa.runtime.arguments import callable_of, seconds, whole
+from msa.runtime.status import InvalidArgument, RendezvousError, RendezvousTimeout
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -115,7 +117,23 @@ class Rendezvous:
         Raises:
             RendezvousError: more arrivals than expected, or unequal `num_threads`.
             RendezvousTimeout: not complete in time.
+            InvalidArgument: no count of threads, no timeouts, a key without hash.
         """
+        num_threads = whole(
+            num_threads, "Rendezvous.join", "the number of threads", least=1
+        )
+        callable_of(function, "Rendezvous.join", "the function")
+        try:
+            hash(key)
+        except TypeError:
+            raise InvalidArgument(
+                f"takes a key that can be hashed, not {shown(key)}",
+                where="Rendezvous.join",
+            ) from None
+        warn_timeout = seconds(warn_timeout, "Rendezvous.join", "warn_timeout")
+        terminate_timeout = seconds(
+            terminate_timeout, "Rendezvous.join", "terminate_timeout"
+        )
         if num_threads == 1:
             return function([value])
         place = (domain, key)
@@ -285,12 +303,16 @@ def _all_stacks() -> str:
     """Where every thread is, most recent call first.
 
     Written by the interpreter itself: walking another thread's frames from Python
-    while that thread runs is not safe.
+    while that thread runs is not safe. Empty when there is nowhere to write to: the
+    timeout matters more.
     """
-    with tempfile.TemporaryFile("w+") as file:
-        faulthandler.dump_traceback(file, all_threads=True)
-        file.seek(0)
-        text = file.read()
+    try:
+        with tempfile.TemporaryFile("w+", errors="replace") as file:
+            faulthandler.dump_traceback(file, all_threads=True)
+            file.seek(0)
+            text = file.read()
+    except OSError:
+        return ""
     for thread in threading.enumerate():
         if thread.ident is not None:
             text = text.replace(f"0x{thread.ident:016x}", thread.name)

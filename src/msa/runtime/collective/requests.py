@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+from msa.runtime.arguments import instance_of
 from msa.runtime.collective.allocations import (
     AllocationSlice,
     BufferAllocations,
@@ -81,6 +82,8 @@ class CollectiveMemoryRequests:
         Raises:
             InternalStatus: no allocation contains the address; nothing is recorded.
         """
+        instance_of(clique, CliqueKey, "request", "a CliqueKey")
+        instance_of(kind, Kind, "request", "a Kind")
         index = self._index(what)
         table = self._tables[kind]
         if clique not in table:
@@ -103,6 +106,7 @@ class CollectiveMemoryRequests:
             return what
         if isinstance(what, AllocationSlice):
             return what.index
+        instance_of(what, DeviceAddress, "request", "an index, a slice or an address")
         index = self.buffers.find_index(what)
         if index is None:
             raise InternalStatus(

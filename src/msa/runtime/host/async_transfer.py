@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from msa.hlo.layout import Layout
 from msa.hlo.shape import Shape
+from msa.runtime.arguments import LARGEST, whole
 from msa.runtime.collective.allocations import DeviceAddress
 from msa.runtime.collective.devices import DeviceWorld
 from msa.runtime.host.streams import SimStream
@@ -190,10 +191,12 @@ class AsyncTransferManager:
             InvalidArgument: after the last piece, or after an error was set.
             OutOfRange: the piece leaves the buffer.
         """
+        whole(offset, "transfer_sub", "the offset", least=-LARGEST)
+        whole(size, "transfer_sub", "the size", least=-LARGEST)
         target = self._target(number)
         if target.last_dispatched:
             raise InvalidArgument(f"buffer {number} takes no data after its last piece")
-        if offset < 0 or offset + size > target.size or size > len(data):
+        if offset < 0 or size < 0 or offset + size > target.size or size > len(data):
             raise OutOfRange(
                 f"bytes [{offset}, {offset + size}) of buffer {number} with "
                 f"{target.size} bytes"
@@ -253,7 +256,8 @@ class AsyncTransferManager:
         target.defined.set(error)
 
     def _target(self, number: int) -> _Target:
-        if not 0 <= number < len(self._targets):
+        whole(number, "AsyncTransferManager", "the number of a buffer")
+        if number >= len(self._targets):
             raise InvalidArgument(f"there is no buffer {number}")
         return self._targets[number]
 

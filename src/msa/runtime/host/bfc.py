@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from typing import Final, Literal, Protocol
 
 from msa.errors import RuntimeMemoryError
+from msa.hlo.arguments import shown
+from msa.runtime.arguments import whole
 from msa.runtime.host.annotations import ANNOTATIONS
 from msa.runtime.host.chunks import (
     FREE,
@@ -27,7 +29,13 @@ from msa.runtime.host.chunks import (
     Region,
     round_up,
 )
-from msa.runtime.host.errors import DoubleFree, InvalidPointer, LeakError, LeakRecord
+from msa.runtime.host.errors import (
+    BadRequest,
+    DoubleFree,
+    InvalidPointer,
+    LeakError,
+    LeakRecord,
+)
 from msa.runtime.host.pool_options import BFCOptions, PoolStats
 from msa.runtime.host.suballocator import SubAllocator
 from msa.runtime.sites import Site, format_site
@@ -81,6 +89,7 @@ class BFCAllocator:
         name: str = "pool",
         counter: TimingCounter | None = None,
     ) -> None:
+        whole(limit, "BFCAllocator", "the limit")
         self.source = source
         self.limit = limit
         self.options = options or BFCOptions()
@@ -126,10 +135,15 @@ class BFCAllocator:
         `site` is the place that leaks and double frees name; the caller by default.
 
         Raises:
-            ValueError: the alignment is not a power of two, or the size negative.
+            BadRequest: the alignment is not a power of two, or the size negative.
         """
+        if type(size) is not int or type(alignment) is not int:
+            size = whole(size, "allocate", "the size")
+            alignment = whole(alignment, "allocate", "the alignment", least=1)
+        if end is not LOWER and end != LOWER and end != UPPER:
+            raise BadRequest(f"the end is 'lower' or 'upper', not {shown(end)}")
         if alignment <= 0 or alignment & (alignment - 1) or size < 0:
-            raise ValueError(
+            raise BadRequest(
                 f"cannot allocate {size} bytes at alignment {alignment}: sizes are not "
                 "negative, alignments powers of two"
             )
@@ -177,7 +191,10 @@ class BFCAllocator:
         if address is None:
             return
         with self._lock:
-            chunk = self.chunks.get(address)
+            try:
+                chunk = self.chunks.get(address)
+            except TypeError:  # what cannot be hashed is no address
+                chunk = None
             if chunk is None or chunk.id == FREE:
                 raise self._bad_free(address)
             self._freed_sites[address] = chunk.site
@@ -425,6 +442,7 @@ class BFCAllocator:
         self._pending = waiting
 
     def _bad_free(self, address: int) -> RuntimeMemoryError:
+        address = whole(address, "deallocate", "an address")
         site = self._freed_sites.get(address)
         if site is not None:
             return DoubleFree(

@@ -9,9 +9,18 @@ from typing import TYPE_CHECKING
 from msa.errors import RuntimeMemoryError
 from msa.runtime.host.annotations import render_annotation
 from msa.runtime.sites import format_site
+from msa.runtime.status import InvalidArgument
 
 if TYPE_CHECKING:
     from msa.runtime.host.chunks import Chunk
+
+
+class BadRequest(InvalidArgument, ValueError):
+    """A size or alignment that no pool can serve.
+
+    >>> issubclass(BadRequest, InvalidArgument)
+    True
+    """
 
 
 class InvalidPointer(RuntimeMemoryError):

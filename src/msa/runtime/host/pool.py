@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from msa.runtime.arguments import whole
 from msa.runtime.host.bfc import DEFAULT_ALIGNMENT, BFCAllocator, TimingCounter
 from msa.runtime.host.errors import LeakRecord
 from msa.runtime.host.pool_options import BFCOptions, PoolStats
@@ -163,6 +164,7 @@ class HostMemoryPool:
         on_map: Callable[[int, int], None] | None = None,
         on_unmap: Callable[[int, int], None] | None = None,
     ) -> None:
+        whole(limit, "HostMemoryPool", "the limit")
         self.alignment = alignment
         self._source = SimSubAllocator(capacity=limit if capacity is None else capacity)
         self.bfc = BFCAllocator(
@@ -180,8 +182,7 @@ class HostMemoryPool:
             ResourceExhausted: the pool has no room; the report tells what holds it.
             InvalidArgument: the size is negative.
         """
-        if size < 0:
-            raise InvalidArgument(f"cannot allocate {size} bytes")
+        size = whole(size, "allocate", "the size")
         site = allocation_site()
         if size == 0:
             empty = np.zeros(0, np.uint8)

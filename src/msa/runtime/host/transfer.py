@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from msa.hlo.shape import Shape, ShapeIndex
+from msa.runtime.arguments import whole
 from msa.runtime.collective.allocations import DeviceAddress
 from msa.runtime.collective.devices import DeviceWorld
 from msa.runtime.host.pool import HostBuffer, HostMemoryPool
@@ -157,6 +158,7 @@ class TransferManager:
         *,
         staging_bytes: int = DEFAULT_STAGING_BYTES,
     ) -> None:
+        whole(staging_bytes, "TransferManager", "staging_bytes", least=1)
         self.world = world
         self.pool = pool or HostMemoryPool(1 << 30)
         self.staging_bytes = staging_bytes
