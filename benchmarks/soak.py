@@ -17,7 +17,7 @@ from collections import Counter
 
 import msa
 from msa.runtime.proving.prove import prove_lowered
-from msa.testing import random_module
+from msa.testing import RandomModuleOptions, random_module
 
 STRATEGIES = ("greedy", "search")
 TIMINGS = ("late", "eager", "random", None)
@@ -26,7 +26,11 @@ SEARCH_EFFORT = 3
 
 
 def check(
-    seed: int, size: int, vector: int, counts: Counter[str]
+    seed: int,
+    size: int,
+    vector: int,
+    counts: Counter[str],
+    kinds: RandomModuleOptions | None = None,
 ) -> list[tuple[str, Exception]]:
     """Plan and prove one module with both strategies; returns what went wrong."""
     chance = random.Random(seed)
@@ -34,6 +38,7 @@ def check(
         seed,
         size=chance.randrange(size // 2, size * 2),
         vector=chance.choice([vector // 16, vector // 4, vector]),
+        options=kinds,
     )
     arrays = [
         leaf.byte_size()

@@ -7,6 +7,8 @@ from collections import Counter
 import pytest
 from benchmarks.soak import check
 
+from msa.testing import RandomModuleOptions
+
 
 @pytest.mark.parametrize("seed", range(24))
 def test_random_plans_hold(seed: int) -> None:
@@ -32,4 +34,5 @@ def test_plans_that_were_wrong_once(seed: int, size: int) -> None:
     """Found by the soak: inputs written back inside loops, results left in fast
     memory when the loop before them was dropped or when a view of them was read from
     a copy, operands read through the start of an asynchronous operation."""
-    assert check(seed, size=size, vector=1024, counts=Counter()) == []
+    plain = RandomModuleOptions.plain()
+    assert check(seed, size, 1024, Counter(), plain) == []

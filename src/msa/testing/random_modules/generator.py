@@ -10,9 +10,9 @@ from msa.hlo.primitive import S32
 from msa.hlo.schedule import Schedule
 from msa.hlo.shape import Shape
 from msa.testing.random_modules.options import RandomModuleOptions
-from msa.testing.random_modules.regions import fill, settle
+from msa.testing.random_modules.regions import fill, finish_in_loop, settle
 from msa.testing.random_modules.scope import Scope, Workshop
-from msa.testing.random_modules.steps import random_shape
+from msa.testing.random_modules.steps import element, random_shape
 from msa.testing.random_modules.values import Lineage, Storage
 
 
@@ -58,16 +58,33 @@ def random_module(
         found = scope.pick_array()
         wanted.append((random_shape(scope) if found is None else found.shape, None))
     results = settle(scope, wanted)
-    root = scope.emit("tuple", Shape.tuple_of(*(r.shape for r in results)), results)
+    root, first = _end(scope, results)
     entry = shop.finish(scope, root, scheduled=True)
     module = shop.module
     module.entry = entry
     module.aliases = tuple(
-        Alias((output,), number, (), must_alias=False)
+        Alias(() if first is None else (first + output,), number, (), must_alias=False)
         for output, number in enumerate(donated)
     )
     module.schedule = Schedule(shop.scheduled)
     return module
+
+
+def _end(scope: Scope, results: list[Instruction]) -> tuple[Instruction, int | None]:
+    """The root, and the place of the first result in it (None if the root is it)."""
+    if not scope.is_unusual():
+        shape = Shape.tuple_of(*(r.shape for r in results))
+        return scope.emit("tuple", shape, results), 0
+    if scope.random.random() < 0.5:
+        loop = finish_in_loop(scope, results)
+        if len(results) == 1 and scope.random.random() < 0.5:
+            return element(scope, loop, 1), None
+        return loop, 1
+    if len(results) == 1:
+        return results[0], None
+    shape = Shape.tuple_of(*(r.shape for r in results))
+    whole = scope.emit("tuple", shape, results)
+    return scope.emit("opt-barrier", shape, [whole]), 0
 
 
 def _parameters(scope: Scope) -> dict[int, tuple[Shape, Lineage]]:
@@ -78,9 +95,16 @@ def _parameters(scope: Scope) -> dict[int, tuple[Shape, Lineage]]:
         random_shape(scope)
         for _ in range(random.randrange(1, scope.shop.options.parameters + 1))
     ]
+    if scope.is_unusual():
+        shapes.append(Shape.tuple_of(random_shape(scope), random_shape(scope)))
     donated: dict[int, tuple[Shape, Lineage]] = {}
     made: list[Instruction] = [scope.parameter(s, i) for i, s in enumerate(shapes)]
     for number, instruction in enumerate(made):
+        if instruction.shape.is_tuple:
+            for index in range(len(instruction.shape.children)):
+                held = Storage(Lineage(-1, carried=True), frozen=True)
+                scope.record(element(scope, instruction, index), held)
+            continue
         lineage = Lineage(-1, carried=True)
         give = number > 0 and random.random() < 0.3
         scope.record(instruction, Storage(lineage, frozen=not give))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-DEFAULT_WEIGHTS = {
+PLAIN_WEIGHTS = {
     "unary": 8,
     "binary": 14,
     "rearrange": 6,
@@ -27,6 +27,19 @@ DEFAULT_WEIGHTS = {
     "async_start": 4,
     "async_done": 3,
 }
+"""Steps of plain modules."""
+
+DEFAULT_WEIGHTS = {
+    **PLAIN_WEIGHTS,
+    "convert": 3,
+    "update_chain": 3,
+    "double_update": 2,
+    "stated_alias": 3,
+    "offload": 1,
+    "async_span": 3,
+    "scalar_loop": 1,
+}
+"""All steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +52,9 @@ class RandomModuleOptions:
         max_trips: largest trip count of a loop.
         vector: elements of the longest vectors; matrices have about as many.
         outputs: largest number of results.
+        variety: how often a less usual form is taken: results and arguments that are
+            no tuples or tuples of tuples, arguments that branches and calls may
+            overwrite, narrow types, programs that end in a loop.
         weights: how often each kind of step is chosen; 0 switches it off.
 
     >>> from msa.testing import random_module
@@ -51,4 +67,14 @@ class RandomModuleOptions:
     max_trips: int = 3
     vector: int = 64
     outputs: int = 4
+    variety: float = 0.3
     weights: dict[str, int] = field(default_factory=lambda: dict(DEFAULT_WEIGHTS))
+
+    @staticmethod
+    def plain() -> RandomModuleOptions:
+        """Usual forms only.
+
+        >>> RandomModuleOptions.plain().variety
+        0.0
+        """
+        return RandomModuleOptions(variety=0.0, weights=dict(PLAIN_WEIGHTS))

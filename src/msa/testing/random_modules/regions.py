@@ -8,6 +8,8 @@ from msa.hlo.computation import Computation
 from msa.hlo.instruction import NO_ATTRIBUTES, Instruction
 from msa.hlo.primitive import PRED, S32
 from msa.hlo.shape import Shape
+from msa.testing.random_modules.forms import FORMS
+from msa.testing.random_modules.packing import Form
 from msa.testing.random_modules.scope import Scope
 from msa.testing.random_modules.steps import STEPS, element, random_shape
 from msa.testing.random_modules.values import Lineage, Storage, Variable
@@ -16,7 +18,7 @@ from msa.testing.random_modules.values import Lineage, Storage, Variable
 def fill(scope: Scope) -> None:
     """Random steps until the budget is spent; then wait for what was started."""
     options = scope.shop.options
-    table = {**STEPS, "while": loop, "conditional": conditional, "call": call}
+    table = {**STEPS, "while": loop, "conditional": conditional, "call": call, **FORMS}
     if scope.depth >= options.max_depth:
         for name in ("while", "conditional", "call"):
             del table[name]
@@ -184,27 +186,51 @@ def conditional(scope: Scope) -> None:
     random = scope.random
     pred = random.random() < 0.5
     count = 2 if pred else random.randrange(2, 5)
-    shared = _take(scope, random.randrange(1, 4), owned=False)
+    owned = scope.is_unusual()
+    shared = _take(scope, random.randrange(1, 4), owned=owned)
+    form = Form.choose(scope, len(shared))
     operands: list[Instruction] = []
     whole: Instruction | None = None
     for _ in range(count):
         if whole is None or random.random() < 0.3:
-            reads = [scope.read(v) for v in shared]
-            shape = Shape.tuple_of(*(v.shape for v in shared))
-            whole = scope.emit("tuple", shape, reads)
+            whole = form.pack(scope, [scope.read(v) for v in shared])
         operands.append(whole)
     results = [random_shape(scope) for _ in range(random.randrange(1, 3))]
+    bare = len(results) == 1 and scope.is_unusual()
     selector = _selector(scope, pred=pred, count=count)
     share = max(3, scope.budget // 4)
-    branches = [_branch(scope, "branch", shared, results, share) for _ in range(count)]
-    for variable in shared:
-        scope.read(variable)
-    shape = Shape.tuple_of(*results)
+    branches = [
+        _branch(scope, "branch", shared, results, share, form, owned=owned, bare=bare)
+        for _ in range(count)
+    ]
+    _hand_over(scope, shared, owned=owned)
+    shape = _result_shape(results, bare=bare)
     made = scope.emit(
         "conditional", shape, [selector, *operands], NO_ATTRIBUTES, branches
     )
+    _define_results(scope, made)
+
+
+def _hand_over(scope: Scope, arguments: Sequence[Variable], *, owned: bool) -> None:
+    """The next instruction reads the arguments, or may overwrite them."""
+    for variable in arguments:
+        if owned:
+            scope.consume(variable)
+        else:
+            scope.read(variable)
+
+
+def _result_shape(results: Sequence[Shape], *, bare: bool) -> Shape:
+    return results[0] if bare else Shape.tuple_of(*results)
+
+
+def _define_results(scope: Scope, made: Instruction) -> None:
+    """The arrays of what was just emitted have storage of their own."""
     born = scope.place - 1
-    for number in range(len(results)):
+    if made.shape.is_array:
+        scope.define(made)
+        return
+    for number in range(len(made.shape.children)):
         scope.define(element(scope, made, number), born)
 
 
@@ -231,37 +257,63 @@ def _branch(
     arguments: Sequence[Variable],
     results: Sequence[Shape],
     budget: int,
+    form: Form | None,
     *,
-    packed: bool = True,
+    owned: bool,
+    bare: bool,
 ) -> Computation:
-    """A computation that reads its parameters and makes fresh results."""
+    """A computation that makes fresh results.
+
+    It only reads its parameters, or may overwrite them when it owns them. Without a
+    form each argument is a parameter.
+    """
     inner = Scope(
         scope.shop, name, scope.depth + 1, scope.random.randrange(2, budget + 1)
     )
-    if packed:
-        shape = Shape.tuple_of(*(v.shape for v in arguments))
-        parameter = inner.parameter(shape, 0)
-        given = [element(inner, parameter, i) for i in range(len(arguments))]
-    else:
+    if form is None:
         given = [inner.parameter(v.shape, i) for i, v in enumerate(arguments)]
+    else:
+        given = form.unpack(inner, [v.shape for v in arguments])
     for instruction in given:
-        inner.record(instruction, Storage(Lineage(-1, carried=True), frozen=True))
+        storage = Storage(Lineage(-1, carried=True), frozen=not owned)
+        inner.record(instruction, storage)
     fill(inner)
     made = settle(inner, [(shape, None) for shape in results])
-    root = inner.emit("tuple", Shape.tuple_of(*results), made)
+    root = made[0]
+    if not bare:
+        root = inner.emit("tuple", _result_shape(results, bare=False), made)
     scope.budget -= inner.place
     return scope.shop.finish(inner, root, scheduled=True)
 
 
 def call(scope: Scope) -> None:
     """A call of a computation of its own."""
-    arguments = _take(scope, scope.random.randrange(1, 4), owned=False)
+    owned = scope.is_unusual()
+    arguments = _take(scope, scope.random.randrange(1, 4), owned=owned)
     results = [random_shape(scope) for _ in range(scope.random.randrange(1, 3))]
+    bare = len(results) == 1 and scope.is_unusual()
     share = max(3, scope.budget // 3)
-    callee = _branch(scope, "called", arguments, results, share, packed=False)
+    callee = _branch(
+        scope, "called", arguments, results, share, None, owned=owned, bare=bare
+    )
     reads = [scope.read(v) for v in arguments]
-    shape = Shape.tuple_of(*results)
+    _hand_over(scope, arguments, owned=owned)
+    shape = _result_shape(results, bare=bare)
     made = scope.emit("call", shape, reads, NO_ATTRIBUTES, [callee])
-    born = scope.place - 1
-    for number in range(len(results)):
-        scope.define(element(scope, made, number), born)
+    _define_results(scope, made)
+
+
+# -- ends ----------------------------------------------------------------------------
+
+
+def finish_in_loop(scope: Scope, results: Sequence[Instruction]) -> Instruction:
+    """A last loop over the results of a program: its counter comes before them."""
+    shapes = [r.shape for r in results]
+    start = scope.emit("copy", Shape.array(S32), [scope.constant(0)])
+    shape = Shape.tuple_of(start.shape, *shapes)
+    init = scope.emit("tuple", shape, [start, *results])
+    trips = scope.random.randrange(scope.shop.options.max_trips + 1)
+    body = _body(scope, shape, len(results))
+    condition = _condition(scope, shape, trips)
+    config = f'{{"known_trip_count":{{"n":"{trips}"}}}}'
+    return scope.emit("while", shape, [init], NO_ATTRIBUTES, [body, condition], config)

@@ -83,6 +83,11 @@ class Scope:
         """Place of the next instruction."""
         return len(self.computation.instructions)
 
+    def is_unusual(self) -> bool:
+        """Whether to take a less usual form here (see the option `variety`)."""
+        variety = self.shop.options.variety
+        return variety > 0 and self.random.random() < variety
+
     # -- emission --------------------------------------------------------------
 
     def emit(

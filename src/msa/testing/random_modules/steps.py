@@ -7,18 +7,23 @@ from typing import Final
 
 from msa.hlo.computation import Computation
 from msa.hlo.instruction import Instruction
-from msa.hlo.primitive import F32, S32, U32, PrimitiveType
+from msa.hlo.primitive import F32, PRIMITIVE_TYPES, S32, U32, PrimitiveType
 from msa.hlo.shape import Shape
 from msa.testing.random_modules.scope import Scope
 from msa.testing.random_modules.values import Lineage, Storage, Variable
 
+_NARROW: Final = (PRIMITIVE_TYPES["s8"], PRIMITIVE_TYPES["bf16"])
 _UNARY: Final = {
     "s32": ("negate", "not", "abs", "sign"),
     "f32": ("negate", "abs", "tanh", "floor"),
+    "s8": ("negate", "not", "abs", "sign"),
+    "bf16": ("negate", "abs", "floor"),
 }
-_BINARY: Final = {
+BINARY: Final = {
     "s32": ("add", "subtract", "multiply", "maximum", "minimum", "xor", "and", "or"),
     "f32": ("add", "subtract", "maximum", "minimum"),
+    "s8": ("add", "subtract", "multiply", "maximum", "xor", "and", "or"),
+    "bf16": ("add", "subtract", "maximum", "minimum"),
 }
 
 
@@ -26,6 +31,8 @@ def random_shape(scope: Scope) -> Shape:
     """A vector or a matrix of one of a few sizes, so that shapes often agree."""
     random, longest = scope.random, scope.shop.options.vector
     kind: PrimitiveType = S32 if random.random() < 0.75 else F32
+    if scope.is_unusual():
+        kind = random.choice((*_NARROW, kind))
     count = random.choice((longest, longest, longest // 2, longest // 4))
     if random.random() < 0.3 and count >= 8:
         return Shape.array(kind, (4, count // 4))
@@ -53,7 +60,7 @@ def binary(scope: Scope) -> None:
         return
     right = scope.pick_like(left.shape)
     assert right is not None
-    opcode = scope.random.choice(_BINARY[left.shape.element_type.name])
+    opcode = scope.random.choice(BINARY[left.shape.element_type.name])
     operands = [scope.read(left), scope.read(right)]
     scope.define(scope.emit(opcode, left.shape, operands))
 
@@ -174,21 +181,25 @@ def _update_for(scope: Scope, target: Variable) -> Variable:
 def update(scope: Scope) -> None:
     """A dynamic-update-slice, in place where the operand may be overwritten."""
     target = scope.pick_array()
-    if target is None:
-        return
+    if target is not None:
+        update_once(scope, target)
+
+
+def update_once(scope: Scope, target: Variable) -> Variable | None:
+    """Update a value, or a copy of it; None if nothing fits."""
     target = scope.owned(target)
     piece = _update_for(scope, target)
     if piece.storage is target.storage:
-        return
+        return None
     sizes = target.shape.dimensions
     starts = [scope.index(sizes[0]), *(scope.constant(0) for _ in sizes[1:])]
     if any(s is target.instruction for s in starts):
-        return
+        return None
     piece_read = scope.read(piece)
     storage = scope.consume(target)
     operands = [target.instruction, piece_read, *starts]
     made = scope.emit("dynamic-update-slice", target.shape, operands)
-    scope.record(made, storage)
+    return scope.record(made, storage)
 
 
 def scatter(scope: Scope) -> None:
@@ -306,7 +317,7 @@ def update_fusion(scope: Scope) -> None:
     piece = inner.parameter(part, 1)
     place = inner.parameter(Shape.array(S32), 2)
     starts = [place, *(inner.constant(0) for _ in sizes[1:])]
-    opcode = scope.random.choice(_BINARY[shape.element_type.name])
+    opcode = scope.random.choice(BINARY[shape.element_type.name])
     if scope.random.random() < 0.5:
         sliced = inner.emit(
             "dynamic-slice",
