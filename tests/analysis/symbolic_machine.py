@@ -175,6 +175,12 @@ class Machine:
         if opcode == "async-done":
             source = env[x.operands[0]]
             return {k[1:]: c for k, c in source.items() if k[:1] == (1,)}
+        if opcode == "async-update":
+            source = env[x.operands[0]]
+            return {
+                i: self._new(x, i) if i in ((), (0,)) else source[i]
+                for i, _ in x.shape.nodes()
+            }
         if opcode == "fusion":
             return self._fusion(x, env)
         if opcode in ("dynamic-update-slice", "scatter"):
@@ -184,9 +190,18 @@ class Machine:
     def _fusion(self, x, env):
         """Fused updates of a whole operand work in its cell."""
         root = x.fused_computation.root
+        stated = {
+            tuple(output): (number, tuple(inner))
+            for output, number, inner in x.attributes.get(
+                "output_to_operand_aliasing", ()
+            )
+        }
         nodes = {}
         for index, shape in x.shape.nodes():
             cell = None
+            if index in stated:
+                number, inner = stated[index]
+                cell = env[x.operands[number]][inner].cell
             source = root
             if root.opcode == "tuple" and index:
                 source = root.operands[index[0]]

@@ -18,8 +18,9 @@ from msa.passes.rematerialization.options import RematerializationOptions
 from msa.passes.rematerialization.selection import Selection
 from msa.passes.rematerialization.tracker import MemoryTracker
 from msa.passes.rematerialization.walk import Walk
-from msa.testing import random_module
+from msa.testing import RandomModuleOptions, random_module
 
+PLAIN = RandomModuleOptions.plain()
 SHARED = os.environ.get("MSA_SHARED")
 HOST = HostMemory(1e9, 1e9, rates={"flops": 1e6, "bytes accessed": 1e6})
 
@@ -82,7 +83,7 @@ def rematerialized(
 def test_results_stay_and_the_floor_holds(
     seed: int, share: float, algorithm: str, host: HostMemory | None
 ) -> None:
-    module = random_module(seed, 50, vector=256)
+    module = random_module(seed, 50, options=PLAIN, vector=256)
     result = rematerialized(module, share, algorithm, host)
     verify(result.module)
     assert result.after_bytes >= min(result.floor.bytes, result.before_bytes)
@@ -127,7 +128,7 @@ def test_tracking_is_exact_after_every_action(
 
     monkeypatch.setattr(Walk, "act", checked)
     for seed in range(12):
-        module = random_module(seed, 50, vector=256)
+        module = random_module(seed, 50, options=PLAIN, vector=256)
         rematerialized(module, 0.5, algorithm, host)
     assert acted >= 5
 
@@ -175,5 +176,7 @@ def test_the_cheapest_single_is_that_of_a_scan(
 
     monkeypatch.setattr(Selection, "best", checked)
     for seed in range(30):
-        rematerialized(random_module(seed, 60, vector=256), 0.4, algorithm, None)
+        rematerialized(
+            random_module(seed, 60, options=PLAIN, vector=256), 0.4, algorithm, None
+        )
     assert asked > 50
