@@ -8,7 +8,7 @@ import pytest
 
 from assignment.hlo_rows import Planned, count_options, loop, module, plan
 from assignment.sketch import SMALL, Sketch
-from assignment.test_slicing import SLICED, sliced
+from assignment.test_slicing import SLICED
 from msa.assignment.algorithm import run_greedy
 from msa.assignment.allocation import SlicedCopyAllocation
 from msa.assignment.options import InstructionCountPicker, SlicedPrefetchOptions
@@ -126,40 +126,65 @@ class Moves:
         return True
 
 
-def test_slices_are_repacked_b1_10() -> None:
-    sketch = Sketch(replace(SMALL, capacity=4096))
-    x = sketch.parameter("x", 9000)
-    sizes = {"p1": 1024, "p2": 2048, "p3": 1024, "p4": 4096}
-    inputs = {name: sketch.parameter(name, size) for name, size in sizes.items()}
-    for number in range(10):
-        x = sketch.op(f"k{number}", (x,), 9000)
-    x = sketch.op("r1", (x, inputs["p1"]), 9000)
-    x = sketch.op("r2", (x, inputs["p2"]), 9000)
-    for number in range(4):
-        x = sketch.op(f"m{number}", (x,), 9000)
-    x = sketch.op("r3", (x, inputs["p3"]), 9000)
-    # Never fits beside the others, and so asks for repacking.
-    sketch.op("r4", (x, inputs["p4"]), 9000)
-    problem = sketch.problem()
+def four_inputs(watch: Moves, repacks: int):
+    """p1, p2 (in slices), p3 and p4 (in slices), asked in this order.
+
+    p3 is read at step 25, p1 at 30, p4 at 35 and p2 at 40; nothing else fits.
+    """
     from assignment.test_slicing import halves
 
-    watch = Moves()
+    sketch = Sketch(replace(SMALL, capacity=4096))
+    x = sketch.parameter("x", 9000)
+    sizes = {"p1": 1024, "p2": 2048, "p3": 1024, "p4": 2048}
+    inputs = {name: sketch.parameter(name, size) for name, size in sizes.items()}
+    for number in range(20):
+        x = sketch.op(f"k{number}", (x,), 9000)
+    for name in ("p3", "p1", "p4", "p2"):
+        x = sketch.op(f"r{name}", (x, inputs[name]), 9000)
+        for number in range(4):
+            x = sketch.op(f"m{name}{number}", (x,), 9000)
     options = SLICED.replace(
         prefetch_interval_picker=InstructionCountPicker(2, 50),
         buffer_interval_comparator=lambda i: (i.value,),
         propose_slice_fn=lambda value, options: (
             halves(value, options) if value.size == 2048 else None
         ),
-        max_repacks=1,
+        max_repacks=repacks,
         repacker=watch,
     )
-    result = run_greedy(problem, options)
-    (made,) = sliced(result)
-    assert (2048, True) in watch.seen
-    assert (1024, False) in watch.seen
-    assert made.chunk is not None
-    assert made.chunk.offset == 2048
-    by_start = sorted(made.slices, key=lambda s: s.start_after)
-    assert [s.chunk.offset for s in by_start] == [3072, 2048]
+    result = run_greedy(sketch.problem(), options)
+    return inputs, {
+        a.value: a for a in result.allocations if a.is_copy_like and a.is_alternate
+    }
+
+
+def test_without_repacking_the_fourth_does_not_fit_b1_10() -> None:
+    watch = Moves()
+    inputs, copies = four_inputs(watch, 0)
+    # From step 30 on 2048 bytes are free, in two pieces.
+    offsets = {name: copies[inputs[name]].chunk.offset for name in ("p1", "p2", "p3")}
+    assert offsets == {"p1": 0, "p2": 1024, "p3": 3072}
+    first, second = copies[inputs["p2"]].slices
+    assert first.start_after < second.start_after
+    assert (first.chunk.offset, second.chunk.offset) == (1024, 2048)
+    assert first.bounds[0].limit == second.bounds[0].start
+    assert inputs["p4"] not in copies
+    assert watch.seen == []
+
+
+def test_slices_are_repacked_b1_10() -> None:
+    watch = Moves()
+    inputs, copies = four_inputs(watch, 1)
+    assert sorted(watch.seen) == [(1024, False), (1024, False), (2048, True)]
+    p2, p3, p4 = (copies[inputs[name]] for name in ("p2", "p3", "p4"))
+    assert (p2.chunk.offset, p3.chunk.offset) == (2048, 1024)
+    first, second = sorted(p2.slices, key=lambda s: s.start_after)
+    assert (first.chunk.offset, second.chunk.offset) == (3072, 2048)
     # The first in time brings the second half now.
-    assert by_start[0].bounds[0].start == by_start[1].bounds[0].limit
+    assert first.bounds[0].start == second.bounds[0].limit
+    # And the fourth fits below, where p3 was first and p1 after it.
+    assert isinstance(p4, SlicedCopyAllocation)
+    assert (p4.chunk.offset, p4.chunk.size) == (0, 2048)
+    first, second = sorted(p4.slices, key=lambda s: s.start_after)
+    assert (first.chunk.offset, second.chunk.offset) == (1024, 0)
+    assert 25 <= first.start_after < 30 <= second.start_after < 35
