@@ -86,7 +86,8 @@ def _build(facts: ValueFacts, value: Any, number: int, buffer: int, live: Any) -
             for u in uses
         ),
         placeable=_is_placeable(value, positions, options)
-        and not _is_inside_asynchronous(facts, positions),
+        and not _is_inside_asynchronous(facts, positions)
+        and not (options.faithful and _comes_by_several_updates(positions)),
         definable=_is_definable(facts, value),
         is_tuple=shape.is_tuple,
         is_scalar=is_array and shape.is_effective_scalar,
@@ -112,6 +113,19 @@ def _is_inside_asynchronous(facts: ValueFacts, positions: list[Any]) -> bool:
     """
     contexts = facts.analyses.schedule.async_context
     return all(p.instruction.computation in contexts for p in positions)
+
+
+def _comes_by_several_updates(positions: list[Any]) -> bool:
+    """Whether the value is the result of an operation with more than one update.
+
+    XLA leaves such results in default memory.
+    """
+    return any(
+        p.instruction.opcode == "async-update"
+        and p.index[:1] == (1,)
+        and p.instruction.operands[0].opcode == "async-update"
+        for p in positions
+    )
 
 
 def _is_placeable(value: Any, positions: list[Any], options: Options) -> bool:

@@ -390,10 +390,43 @@ def test_several_parameters_bound_late_a5_17() -> None:
         made.plan.prove()
 
 
-def test_several_updates_a5_18() -> None:
-    made = plan(bound_late(updates=3), count_options(2, 100))
+@pytest.mark.parametrize("faithful", [False, True])
+def test_several_updates_a5_18(faithful) -> None:
+    made = plan(bound_late(updates=3), count_options(2, 100, faithful=faithful))
     # XLA leaves the result in default memory, a limitation that it notes itself.
-    assert made.space("upd0", (1,)) == made.space("upd2", (1,)) == 1
+    for name, index in (("upd0", (1,)), ("upd2", (1,)), ("done", ())):
+        assert made.space(name, index) == (0 if faithful else 1)
+    made.plan.prove()
+
+
+@pytest.mark.parametrize("faithful", [False, True])
+def test_operands_bound_by_several_updates_a5_18(faithful) -> None:
+    # a comes with the start, b with the first update; the second brings the result.
+    text = (
+        bound_late()
+        .replace("  y = f32[2,3]{1,0} parameter(1)\n", "")
+        .replace("add(x, y)", "add(xy, w)")
+        .replace(
+            "  ROOT z",
+            "  y = f32[2,3]{1,0} parameter(1)\n"
+            "  w = f32[2,3]{1,0} parameter(2)\n  xy = f32[2,3]{1,0} add(x, y)\n"
+            "  ROOT z",
+        )
+        .replace(HALF, f"(({F}, (), ()), (), s32[])")
+        .replace(
+            f"  upd0 = {BOUND} async-update(start, b)\n",
+            f"  upd0 = (({F}, {F}, ()), (), s32[]) async-update(start, b)\n"
+            f"  upd1 = (({F}, {F}, {F}), {F}, s32[]) async-update(upd0, c)\n",
+        )
+        .replace("async-done(upd0)", "async-done(upd1)")
+    )
+    made = plan(
+        text, count_options(2, 100, faithful=faithful), alternate_memory_bytes=256
+    )
+    assert made.space("upd1", (1,)) == made.space("done") == (0 if faithful else 1)
+    if not faithful:
+        assert made.operand_space("upd0", 1) == made.operand_space("upd1", 1) == 1
+        assert made.space("x") == made.space("y") == made.space("w") == 1
     made.plan.prove()
 
 
