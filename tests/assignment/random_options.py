@@ -132,11 +132,15 @@ def _forbid(rng: random.Random, fields: dict[str, Any]) -> None:
 
 
 def _reserve(rng: random.Random, fields: dict[str, Any], *, always: bool) -> None:
-    """Scratch for some instructions, loops and asynchronous computations included."""
+    """Scratch for some instructions, loops and asynchronous computations included.
+
+    Faithful plans do not put up with scratch of what only renames.
+    """
+    without = TRIVIAL_OPCODES if fields.get("faithful") else frozenset()
     if rng.random() < 0.25 or always:
         share, size = rng.choice((2, 3, 5)), rng.choice((64, 192, 512))
         fields["reserved_scoped_memory_fn"] = lambda x, operands, results: (
-            0 if x.opcode in TRIVIAL_OPCODES or sum(x.name.encode()) % share else size
+            0 if x.opcode in without or sum(x.name.encode()) % share else size
         )
         fields["reduce_scoped_memory_limit"] = rng.random() < 0.3
         if rng.random() < 0.3:

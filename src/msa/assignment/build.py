@@ -15,6 +15,7 @@ from msa.assignment.inputs import eligible_uses, fusions_by_body, is_suitable
 from msa.assignment.moves import sync_moves
 from msa.assignment.options import Options
 from msa.assignment.problem import (
+    TRIVIAL_OPCODES,
     CrossProgramCandidate,
     Machine,
     Problem,
@@ -179,12 +180,17 @@ class _Builder:
         return float(self.options.while_execution_count if known is None else known)
 
     def _scratch(self, steps: Sequence[Instruction]) -> dict[int, int]:
+        """What steps ask for. What only renames does not run, and so needs none.
+
+        Faithful plans keep room for that, too, as XLA does.
+        """
         reserve = self.options.reserved_scoped_memory_fn
         if reserve is None:
             return {}
         sizes = (
             (step, int(reserve(x, frozenset(), frozenset())))
             for step, x in enumerate(steps)
+            if self.options.faithful or x.opcode not in TRIVIAL_OPCODES
         )
         return {step: size for step, size in sizes if size > 0}
 
