@@ -54,7 +54,6 @@ def test_smaller_programs_that_were_hard(seed) -> None:
 
 
 # A loop's parameter is read asynchronously while it leaves a barrier; values read at
-<<<<<<< HEAD
 # an earlier place may have to be in default memory later, or be read there twice;
 # scratch of conditionals and of branches' parameters lies over their own arrays; values
 # in shards are spilled everywhere.
@@ -71,13 +70,7 @@ def test_smaller_programs_that_were_hard(seed) -> None:
     ],
 )
 def test_programs_with_scratch_that_were_hard(seed, size) -> None:
-    check(seed, size, scratch=True)
-=======
-# an earlier place may have to be in default memory later, or be read there twice.
-@pytest.mark.parametrize("seed", [300533, 311090, 311219])
-def test_programs_with_scratch_that_were_hard(seed) -> None:
-    check(seed, 80, scratch=True, kinds=PLAIN)
->>>>>>> cc572c4 (Judge the new forms of random modules in the tests of the analyses)
+    check(seed, size, scratch=True, kinds=PLAIN)
 
 
 @pytest.mark.slow
