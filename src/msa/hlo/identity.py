@@ -12,7 +12,7 @@ computations out; here they count.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -24,11 +24,15 @@ from msa.hlo.instruction import Instruction
 from msa.hlo.module import Module
 from msa.hlo.printer import is_default_comparison
 
-_IGNORED: Final = frozenset({"parameter_number", "literal", "origin", "metadata"})
+_IGNORED: Final = frozenset({"parameter_number", "origin", "metadata"})
+_EXACT: Final = frozenset({"statistics"})
 _LONG: Final = 80
 """Constants with a longer text are stated by their digest."""
 
 _BYTES: Final = 16
+
+_ROUNDS: Final = 8
+"""Enough for what programs contain; more would tell apart stranger graphs only."""
 
 _Label = tuple[str, str]
 
@@ -69,7 +73,13 @@ def canonical_text(subject: Module | Computation | Instruction) -> str:
     expect(subject, kinds, where="canonical_text", what=what)
     writer = _Writer()
     if isinstance(subject, Module):
-        return _header(subject) + "\n" + writer.text(subject.entry)
+        parts = [_header(subject), writer.text(subject.entry)]
+        rest = [c for c in subject.computations if not writer.has_read(c)]
+        called = {
+            x for c in rest for i in c.instructions for x in i.called_computations
+        }
+        apart = sorted(writer.digest(c) for c in rest if c not in called)
+        return "\n".join([*parts, *(f"apart #{digest}" for digest in apart)])
     if isinstance(subject, Computation):
         return writer.text(subject)
     operands = ", ".join(str(canonical_shape(x)) for x in subject.operands)
@@ -101,13 +111,15 @@ def _header(module: Module) -> str:
 class _Writer:
     """Texts of computations, each made once."""
 
-    __slots__ = ("_digests",)
+    __slots__ = ("_digests", "_whole")
 
     def __init__(self) -> None:
         self._digests: dict[Computation, str] = {}
+        self._whole: set[Computation] = set()
 
     def text(self, computation: Computation) -> str:
         """Canonical text of a computation, callees first and without recursion."""
+        self._whole.add(computation)
         stack = [computation]
         while stack:
             current = stack[-1]
@@ -129,6 +141,16 @@ class _Writer:
                 stack.pop()
         return self._own_text(computation)
 
+    def digest(self, computation: Computation) -> str:
+        """Digest of a computation's text."""
+        if computation not in self._digests:
+            self._digests[computation] = _digest(self.text(computation)).hex()
+        return self._digests[computation]
+
+    def has_read(self, computation: Computation) -> bool:
+        """Whether the computation is part of a text made so far."""
+        return computation in self._digests or computation in self._whole
+
     def label(self, instruction: Instruction) -> _Label:
         """What an instruction is: what is written before and after its operands."""
         opcode = instruction.opcode
@@ -140,28 +162,24 @@ class _Writer:
             if len(text) > _LONG:
                 text = "#" + _digest(text).hex()
             head += f" {text}"
-        called = ",".join(self._called(instruction))
+        called = ",".join("#" + self.digest(c) for c in instruction.called_computations)
         return head, _attributes(instruction) + (f" calls {called}" if called else "")
-
-    def _called(self, instruction: Instruction) -> Iterable[str]:
-        for callee in instruction.called_computations:
-            if callee not in self._digests:
-                self._digests[callee] = _digest(self.text(callee)).hex()
-            yield "#" + self._digests[callee]
 
     def _own_text(self, computation: Computation) -> str:
         labels = {x: self.label(x) for x in computation.instructions}
-        numbers = _numbering(computation, labels)
-        lines = []
-        for instruction, number in numbers.items():
-            head, tail = labels[instruction]
-            read = ", ".join(str(numbers[x]) for x in instruction.operands)
+        names = _names(computation, labels)
+        lines: list[str] = []
+        apart: list[str] = []
+        for x, name in names.items():
+            head, tail = labels[x]
+            read = ", ".join(names[o] for o in x.operands)
             text = f"{head}({read}){tail}" if read else head + tail
-            if instruction.control_predecessors:
-                before = sorted(numbers[x] for x in instruction.control_predecessors)
-                text += f" after {before}"
-            root = "root " if instruction is computation.root else ""
-            lines.append(f"{root}{number} {text}")
+            if x.control_predecessors:
+                before = sorted(names[p] for p in x.control_predecessors)
+                text += f" after [{', '.join(before)}]"
+            root = "root " if x is computation.root else ""
+            (apart if name.startswith("#") else lines).append(f"{root}{name} {text}")
+        lines += sorted(apart)
         if computation.execution_thread != "main":
             lines.append(f"thread {computation.execution_thread}")
         return "\n".join(lines)
@@ -171,10 +189,13 @@ def _attributes(instruction: Instruction) -> str:
     shown: Mapping[str, Any] = canonical_attributes(instruction)
     if instruction.opcode == "compare" and is_default_comparison(instruction):
         shown = {name: value for name, value in shown.items() if name != "type"}
+    # The normal form rounds statistics, as XLA's text does; here all digits count.
+    shown = {**shown, **{n: instruction.attributes[n] for n in _EXACT & shown.keys()}}
+    hidden = _IGNORED | {"literal"} if instruction.opcode == "constant" else _IGNORED
     parts = [
         attribute_text(instruction.opcode, name, shown[name])
         for name in sorted(shown)
-        if name not in _IGNORED
+        if name not in hidden
     ]
     if instruction.backend_config is not None:
         parts.append(f"config={_sorted_config(instruction.backend_config)}")
@@ -188,69 +209,62 @@ def _sorted_config(text: str) -> str:
         return text
 
 
-def _numbering(
+def _names(
     computation: Computation, labels: Mapping[Instruction, _Label]
-) -> dict[Instruction, int]:
-    """Numbers that depend on the graph only: the root's operands first.
+) -> dict[Instruction, str]:
+    """Names that depend on the graph only.
 
-    What the root does not reach starts at instructions that nothing reads, in order
-    of what they are and of what surrounds them.
+    What the root is made from is numbered, operands first: operands have an order, so
+    there is no choice. Everything else is called by what it is and what surrounds it,
+    which is the same whatever order it is written in; equals have equal names.
     """
-    colors = _colors(computation, labels)
-    starts = [
-        x
-        for x in computation.instructions
-        if not x.users and not x.control_successors and x is not computation.root
-    ]
-    starts.sort(key=lambda x: colors[x])
-    numbers: dict[Instruction, int] = {}
-    for start in (computation.root, *starts):
-        stack = [(start, False)]
-        while stack:
-            current, ready = stack.pop()
-            if current in numbers:
-                continue
-            if ready:
-                numbers[current] = len(numbers)
-                continue
-            stack.append((current, True))
-            before = sorted(current.control_predecessors, key=lambda x: colors[x])
-            stack.extend(
-                (x, False)
-                for x in (*reversed(current.operands), *reversed(before))
-                if x not in numbers
-            )
-    return numbers
+    names: dict[Instruction, str] = {}
+    stack = [(computation.root, False)]
+    while stack:
+        current, ready = stack.pop()
+        if current in names:
+            continue
+        if ready:
+            names[current] = str(len(names))
+            continue
+        stack.append((current, True))
+        stack.extend((o, False) for o in reversed(current.operands) if o not in names)
+    rest = [x for x in computation.post_order() if x not in names]
+    if rest:
+        names |= {x: "#" + color.hex() for x, color in _colors(rest, labels, names)}
+    return names
 
 
 def _colors(
-    computation: Computation, labels: Mapping[Instruction, _Label]
-) -> dict[Instruction, bytes]:
-    """What each instruction is made from and, refined once, what is made of it."""
-    order = computation.post_order()
-    up: dict[Instruction, bytes] = {}
-    for x in order:
-        before = sorted(up[p] for p in x.control_predecessors)
-        parts = (
-            "\0".join(labels[x]).encode(),
-            *(up[o] for o in x.operands),
-            b"|",
-            *before,
-        )
-        up[x] = _digest(b"\0".join(parts))
-    down: dict[Instruction, bytes] = {}
-    for x in reversed(order):
-        around = sorted(
-            down[user] + bytes(str(user.operand_indices(x)), "ascii")
-            for user in x.users
-        )
-        after = sorted(down[s] for s in x.control_successors)
-        root = b"root" if x is computation.root else b""
-        down[x] = _digest(b"\0".join((up[x], root, *around, b"|", *after)))
-    return {
-        x: _digest(down[x] + b"".join(sorted(down[o] for o in x.operands)))
-        for x in order
-    }
+    rest: Sequence[Instruction],
+    labels: Mapping[Instruction, _Label],
+    names: Mapping[Instruction, str],
+) -> Iterable[tuple[Instruction, bytes]]:
+    """What each instruction is, refined by its neighbours until no more are told apart.
+
+    Linear for each of at most `_ROUNDS` rounds.
+    """
+    known = {x: name.encode() for x, name in names.items()}
+    colors = {x: _digest("\0".join(labels[x])) for x in rest}
+    count = 0
+    for _ in range(_ROUNDS):
+        up = dict(known)
+        for x in rest:
+            before = sorted(up[p] for p in x.control_predecessors)
+            read = [up[o] for o in x.operands]
+            up[x] = _digest(b"\0".join((colors[x], *read, b"|", *before)))
+        down = dict(known)
+        for x in reversed(rest):
+            around = sorted(
+                down[user] + str(user.operand_indices(x)).encode() for user in x.users
+            )
+            after = sorted(down[s] for s in x.control_successors)
+            down[x] = _digest(b"\0".join((up[x], *around, b"|", *after)))
+        colors = {x: down[x] for x in rest}
+        if len(set(colors.values())) == count:
+            break
+        count = len(set(colors.values()))
+    return colors.items()
 
 
 def _digest(data: str | bytes) -> bytes:
