@@ -14,6 +14,7 @@ from msa.assignment.algorithm import AllocationResult, run_greedy
 from msa.assignment.assignment import Assignment
 from msa.assignment.bounds import lower_bound_seconds
 from msa.assignment.build import build_problem
+from msa.assignment.estimate import Estimator
 from msa.assignment.kept_analyses import KeptAnalyses, analyses_of
 from msa.assignment.lowering.lower import Lowered, lower
 from msa.assignment.lowering.simplify import is_removable
@@ -33,6 +34,7 @@ Progress = Callable[[str, int, int], None]
 
 _PHASES = ("analysing", "deciding", "lowering", "simulating")
 _NO_SLOWER = 1.0 + 1e-12
+_SAME = 1e-7
 
 
 def assign(
@@ -133,12 +135,12 @@ class _Planner:
         dead = _dead_steps(problem)
         found = result
         if self._options.strategy == "search" and problem.machine.capacity > 0:
-            found = self._search(kept, problem, result, dead)
+            found = self._search(kept, problem, result, before, dead)
         self._begin(2)
         made = self._make(kept, problem, found, before)
         # The estimator may differ from the simulation in rare shapes of control flow;
         # what counts is the latter.
-        if found is not result:
+        if found is not result and not _is_as_estimated(problem, made):
             plain = self._make(kept, problem, result, before)
             if plain.simulation.elapsed_seconds < made.simulation.elapsed_seconds:
                 made = plain
@@ -189,6 +191,7 @@ class _Planner:
         kept: KeptAnalyses,
         problem: Problem,
         first: AllocationResult,
+        before: Simulation,
         dead: frozenset[int],
     ) -> AllocationResult:
         from msa.assignment.search import run_search
@@ -199,6 +202,8 @@ class _Planner:
             problem,
             self._options,
             first,
+            before=before.elapsed_seconds,
+            trips=before.trip_counts,
             in_place=in_place,
             dead=dead,
             progress=self._progress,
@@ -246,6 +251,12 @@ class _Planner:
     def _begin(self, phase: int) -> None:
         if self._progress is not None:
             self._progress(_PHASES[phase], phase, len(_PHASES))
+
+
+def _is_as_estimated(problem: Problem, made: _Made) -> bool:
+    """Whether the simulated time is what the estimator says, by which search chose."""
+    seconds = Estimator(problem).seconds(made.result.allocations)
+    return abs(made.simulation.elapsed_seconds - seconds) <= _SAME * seconds
 
 
 def _dead_steps(problem: Problem) -> frozenset[int]:

@@ -8,6 +8,7 @@ anew in its turn, and all of it is kept only if the program gets faster.
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Final
@@ -23,6 +24,8 @@ from msa.assignment.search.sketches import Sketch, allocations_of
 _LESS: Final = 1.0 - 1e-9
 _ROUND: Final = 1.0 - 1e-3
 """What is left of the time after a round that is worth another."""
+_SHUFFLE: Final = 0.5
+"""Deviation of the logarithm of the gains by which values are put in order."""
 _SKETCH_WORK: Final = 8
 _TRIAL_WORK: Final = 60
 """Costs of a sketch, and of its trial besides the boundaries passed, in boundaries."""
@@ -54,6 +57,8 @@ class Improver:
         free: dict[Position, FreePlace],
         trips: Sequence[float],
         budget: float,
+        *,
+        rng: random.Random | None = None,
     ) -> None:
         self._draft = draft
         self._free = free
@@ -62,26 +67,32 @@ class Improver:
         self._changes: list[Change] = []
         self.seconds = draft.timeline.commit()
         self.left = budget
+        self._rng = rng
         self._work = draft.timeline.work
 
-    def run(self) -> None:
-        """Go over the values until nothing gets better or the budget is used up."""
+    def run(self, goal: float = 0.0) -> None:
+        """Go over the values until nothing gets better or the budget is used up.
+
+        At `goal` seconds it is good enough.
+        """
         before = math.inf
         while self.left > 0 and self.seconds < before * _ROUND:
             before = self.seconds
             for place in self._order():
-                if self.left <= 0:
+                if self.left <= 0 or self.seconds <= goal:
                     break
                 self.decide(place)
 
     def _order(self) -> list[FreePlace]:
-        """Values that could gain, the most first."""
+        """Values that could gain, the most first; shuffled somewhat, if by chance."""
         rows = []
         least = self.seconds * 1e-6
         stalled = sum(self._draft.timeline.stalls.values()) > least
         for place in self._free.values():
             gain = self._potential(place)
             if gain > least or (stalled and self._is_copied(place)):
+                if self._rng is not None:
+                    gain *= math.exp(self._rng.gauss(0.0, _SHUFFLE))
                 rows.append((-gain, place.position, place))
         rows.sort()
         return [place for _, _, place in rows]

@@ -1,28 +1,32 @@
 """Search: greedy plans made with other settings, and local search from the best.
 
-1. The greedy plan, and a few made with other settings, are each improved a little:
-   values are decided anew one by one (`improve`), timed incrementally (`timeline`).
+1. The greedy plan, and a few made with other settings, are timed, and the best are
+   improved a little: values are decided anew one by one (`improve`), timed
+   incrementally (`timeline`).
 2. The best of them is improved until nothing gets better or the effort is used up.
+3. Where less room may do as well, the search starts from what it finds there (`ladder`).
 
 The greedy plan is where the search starts: its result is never slower.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Set
-from typing import Final
+import random
+from collections.abc import Callable, Iterable, Sequence, Set
+from typing import Final, NamedTuple
 
-from msa.assignment.algorithm import AllocationResult, run_greedy
-from msa.assignment.allocation import Position
-from msa.assignment.options import CostAnalysisPicker, Options
+from msa.assignment.algorithm import AllocationResult
+from msa.assignment.allocation import Allocation, Position
+from msa.assignment.estimate import Estimator
+from msa.assignment.options import Options
 from msa.assignment.problem import Problem
 from msa.assignment.refine import may_refine, may_retime
 from msa.assignment.search.draft import Draft
 from msa.assignment.search.free import FreePlace, free_places
 from msa.assignment.search.improve import Improver
+from msa.assignment.search.ladder import CLEARLY, EQUAL, Ladder
 from msa.assignment.search.record import result_of
-from msa.errors import CapacityError, OptionsError
+from msa.assignment.search.starts import ALL, FAITHFUL, PLAIN, Starts
 
 Progress = Callable[[str, int, int], None]
 
@@ -30,29 +34,167 @@ _WORK: Final = 120.0
 """Boundaries passed per step of the program and unit of effort."""
 
 _FIRST_SHARE: Final = 0.1
-"""Share of the work that each start is given before the best is chosen."""
+"""Share of the work that each of the best starts is given before one is chosen."""
 
-_SETTINGS: Final = (
-    {"faithful": True},
-    {"prefetch_interval_picker": CostAnalysisPicker(1.5, 2.5, 3.0)},
-    {"inefficient_use_to_copy_ratio": 0.5},
-    {"alternate_memory_benefit_scaling_factor_for_large_buffers": "NO_SCALE"},
-    {
-        "prefetch_interval_picker": CostAnalysisPicker(0.0, 1.0, 10.0),
-        "enable_cross_program_prefetch": False,
-    },
-)
-"""Other settings of the greedy plan that the search starts from; XLA's own is one."""
+_IMPROVED: Final = 3
+"""Starts that are improved."""
+
+_MORE_SHARE: Final = 0.2
+"""Share of the work on a rung that starts from the plan of the one below."""
 
 
-@dataclasses.dataclass(slots=True)
-class _Start:
-    """A greedy result, and the draft made of it."""
+class _Found(NamedTuple):
+    """A plan: the greedy result that it comes from, and what has become of it."""
 
     result: AllocationResult
-    draft: Draft
-    improver: Improver
+    allocations: Sequence[Allocation]
     free: dict[Position, FreePlace]
+    seconds: float
+
+
+class _Attempt:
+    """A plan that is being improved with some room.
+
+    Attributes:
+        seconds: of the plan as it is now.
+    """
+
+    __slots__ = (
+        "_capacity",
+        "_draft",
+        "_free",
+        "_name",
+        "_search",
+        "_start",
+        "seconds",
+    )
+
+    def __init__(
+        self, search: _Search, start: _Found, capacity: int, name: str
+    ) -> None:
+        self._search = search
+        self._start = start
+        self._capacity = capacity
+        self._name = name
+        self._free: dict[Position, FreePlace] | None = None
+        self._draft = search.draft(start.allocations, capacity)
+        self.seconds = self._draft.timeline.seconds
+
+    def improve(self, budget: float, goal: float) -> float:
+        """Improve it, down to `goal` seconds; what is left of the budget."""
+        if self.seconds <= goal:
+            return budget
+        search, start = self._search, self._start
+        if self._free is None:
+            free = search.free(start.allocations, self._capacity)
+            self._free = {**start.free, **free}
+        rng = None
+        if search.seed:
+            rng = random.Random(f"{search.seed} {self._capacity} {self._name}")
+        improver = Improver(
+            search.problem, self._draft, self._free, search.trips, budget, rng=rng
+        )
+        improver.run(goal)
+        self.seconds = improver.seconds
+        return improver.left
+
+    def found(self) -> _Found:
+        """What it is now; as it was, if it is not clearly faster."""
+        start = self._start
+        if self._free is None or start.seconds < self.seconds * CLEARLY:
+            return start._replace(seconds=min(start.seconds, self.seconds))
+        allocations = tuple(self._draft.sequence())
+        return _Found(start.result, allocations, self._free, self.seconds)
+
+
+class _Search:
+    """Searches of one problem at several capacities."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        options: Options,
+        starts: Starts,
+        ladder: Ladder,
+        in_place: Set[int] | None,
+        dead: Set[int],
+        progress: Progress | None,
+    ) -> None:
+        self.problem = problem
+        self.seed = options.seed
+        self.trips = [problem.trip_counts[region] for region in problem.region_of]
+        self._alignment = options.alignment_in_bytes or problem.machine.alignment
+        self._work = _WORK * options.effort * problem.end
+        self._starts = starts
+        self._ladder = ladder
+        self._in_place = in_place
+        self._dead = dead
+        self._progress = progress
+        self._wanted = {c.value for c in problem.cross_program if c.annotated}
+        self._wanted |= {
+            v.id for v in problem.values if dead and v.position.step in dead
+        }
+
+    def draft(self, allocations: Iterable[Allocation], capacity: int) -> Draft:
+        """A draft of a plan with some room."""
+        return Draft(self.problem, allocations, capacity, self._alignment, self._dead)
+
+    def free(
+        self, allocations: Iterable[Allocation], capacity: int
+    ) -> dict[Position, FreePlace]:
+        """What may be decided anew in a plan with some room."""
+        return free_places(
+            self.problem,
+            capacity,
+            allocations,
+            bound=self._wanted,
+            in_place=self._in_place,
+        )
+
+    def attempts(self, capacity: int, numbers: Iterable[int]) -> list[_Attempt]:
+        """The greedy results with some settings, none of them improved yet."""
+        found = []
+        for number, result in self._starts.at(capacity, numbers):
+            if self._progress is not None:
+                self._progress("searching", number, len(ALL))
+            start = _Found(result, tuple(result.allocations), {}, float("inf"))
+            found.append(_Attempt(self, start, capacity, str(number)))
+        return found
+
+    def on(self, rung: int) -> _Found | None:
+        """The best plan that is found with the room of a rung; None: there is none."""
+        support = self._ladder.support(rung)
+        below = None if support is None else self.on(support)
+        return self._afresh(rung) if below is None else self._further(rung, below)
+
+    def _afresh(self, rung: int) -> _Found | None:
+        attempts = self.attempts(rung, ALL)
+        if not attempts:
+            return None
+        goal = self._ladder.bound(rung) * EQUAL
+        left = self._work
+        attempts.sort(key=_seconds)
+        for attempt in attempts[:_IMPROVED]:
+            share = self._work * _FIRST_SHARE
+            left -= share - attempt.improve(share, goal)
+        best = min(attempts, key=_seconds)
+        best.improve(left, goal)
+        return best.found()
+
+    def _further(self, rung: int, below: _Found) -> _Found:
+        goal = self._ladder.bound(rung) * EQUAL
+        if below.seconds <= goal:
+            return below
+        attempts = [_Attempt(self, below, rung, "below")]
+        attempts += self.attempts(rung, (PLAIN, FAITHFUL))
+        best = min(attempts, key=_seconds)
+        best.improve(self._work * _MORE_SHARE, goal)
+        found = best.found()
+        return below if below.seconds < found.seconds * CLEARLY else found
+
+
+def _seconds(attempt: _Attempt) -> float:
+    return attempt.seconds
 
 
 def run_search(
@@ -60,17 +202,23 @@ def run_search(
     options: Options,
     first: AllocationResult,
     *,
+    before: float | None = None,
+    trips: Sequence[float] | None = None,
     in_place: Set[int] | None = None,
     dead: Set[int] = frozenset(),
     progress: Progress | None = None,
 ) -> AllocationResult:
     """The best result that is found with `options.effort`.
 
+    More capacity does not make it slower (see `ladder`).
+
     Args:
         problem: the problem.
         options: as given to the algorithm; deterministic by `seed`.
         first: the greedy result, where the search starts. With `effort=0`, and if
             the options fix when things are copied, it is the result.
+        before: seconds with nothing placed; None: as estimated.
+        trips: per step, how often it runs; None: as its region does.
         in_place: steps that write into an operand; None: any may.
         dead: steps that lowering removes because nothing needs them.
         progress: told of each start that is tried.
@@ -82,44 +230,19 @@ def run_search(
     if not may_retime(options) or options.size_fn is not None or options.slicing:
         return first
     capacity = options.max_size_in_bytes or problem.machine.capacity
-    alignment = options.alignment_in_bytes or problem.machine.alignment
-    wanted = {c.value for c in problem.cross_program if c.annotated}
-    wanted |= {v.id for v in problem.values if dead and v.position.step in dead}
-    region_trips = problem.trip_counts
-    trips = [region_trips[region] for region in problem.region_of]
-    work = _WORK * options.effort * problem.end
-    best: _Start | None = None
-    spent = 0.0
-    for number in range(len(_SETTINGS) + 1):
-        if progress is not None:
-            progress("searching", number, len(_SETTINGS) + 1)
-        result = _greedy(problem, options, number, first)
-        if result is None:
-            continue
-        free = free_places(
-            problem, capacity, result.allocations, bound=wanted, in_place=in_place
-        )
-        draft = Draft(problem, result.allocations, capacity, alignment, dead)
-        improver = Improver(problem, draft, free, trips, work * _FIRST_SHARE)
-        improver.run()
-        spent += work * _FIRST_SHARE - improver.left
-        if best is None or improver.seconds < best.improver.seconds:
-            best = _Start(result, draft, improver, free)
-    assert best is not None
-    best.improver.left = work - spent
-    best.improver.run()
-    return result_of(problem, best.result, best.draft, best.free)
-
-
-def _greedy(
-    problem: Problem, options: Options, number: int, first: AllocationResult
-) -> AllocationResult | None:
-    if not number:
-        return first
-    changes = _SETTINGS[number - 1]
-    plain = dataclasses.replace(options, strategy="greedy")
-    try:
-        settings = dataclasses.replace(plain, **changes)
-        return None if settings == plain else run_greedy(problem, settings)
-    except (CapacityError, OptionsError):
-        return None
+    if before is None:
+        before = Estimator(problem).seconds(())
+    if trips is None:
+        trips = [problem.trip_counts[region] for region in problem.region_of]
+    starts = Starts(problem, options, first, capacity, before)
+    ladder = Ladder(problem, capacity, trips, dead)
+    search = _Search(problem, options, starts, ladder, in_place, dead, progress)
+    best = search.on(ladder.top)
+    if ladder.top != capacity or best is None:
+        # What the algorithm makes with more room than needed may still be different.
+        attempts = search.attempts(capacity, (PLAIN, FAITHFUL))
+        fastest = min(attempts, key=_seconds)
+        if best is None or fastest.seconds * CLEARLY < best.seconds:
+            best = fastest.found()
+    draft = search.draft(best.allocations, capacity)
+    return result_of(problem, best.result, draft, best.free)

@@ -1,0 +1,107 @@
+"""Capacities below the one asked for, whose plans count too: a plan that fits half
+the room fits all of it, and takes as long.
+
+Where more room hardly helps, chance decides which search ends better. There the search
+at a capacity goes on from the plan that the search at half of it found, so it is never
+slower. Where a bound on the time of all plans says that half the room costs much, it
+begins afresh.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence, Set
+from itertools import accumulate
+from typing import Final
+
+from msa.assignment.bounds import lower_bound_seconds
+from msa.assignment.problem import Problem, Value
+
+_FLAT: Final = 1.06
+"""Half the room costs little if the bound is at most so many times as high."""
+
+_GROUP: Final = 3
+"""Rungs of a ladder that support each other at most."""
+
+_SLACK: Final = 1.25
+"""Room that packing may waste, as a multiple of what is live at once."""
+
+EQUAL: Final = 1.0 + 1e-9
+"""A time is reached by less than so many times it: sums are rounded."""
+
+CLEARLY: Final = 1.0 + 1e-8
+"""A plan that takes less than so many times the time of another is as good."""
+
+
+class Ladder:
+    """The rungs of one problem: a capacity, half of it, a quarter, … in bytes.
+
+    What is said of a rung depends on the rung alone, not on where the ladder begins.
+
+    Attributes:
+        top: the highest rung worth a search, given a capacity: that, unless everything
+            has room at once with less.
+    """
+
+    __slots__ = ("_bounds", "_dead", "_least", "_problem", "_trips", "_wanted", "top")
+
+    def __init__(
+        self,
+        problem: Problem,
+        capacity: int,
+        trips: Sequence[float],
+        dead: Set[int] = frozenset(),
+    ) -> None:
+        self._problem = problem
+        self._trips = trips
+        self._dead = dead
+        self._bounds: dict[int, float] = {}
+        placeable = [value for value in problem.values if _takes_room(value)]
+        self._least = min((value.size for value in placeable), default=capacity + 1)
+        self._wanted = max(_SLACK * _most_live(problem, placeable), self._least, 1)
+        self.top = capacity
+        while self.top // 2 >= self._wanted:
+            self.top //= 2
+
+    def bound(self, rung: int) -> float:
+        """Seconds that every plan takes that fits a rung. Near linear, asked once."""
+        known = self._bounds.get(rung)
+        if known is None:
+            machine = dataclasses.replace(self._problem.machine, capacity=rung)
+            problem = dataclasses.replace(self._problem, machine=machine)
+            known = lower_bound_seconds(problem, self._trips, dead=self._dead)
+            self._bounds[rung] = known
+        return known
+
+    def support(self, rung: int) -> int | None:
+        """The next lower rung, if its plans may be nearly as good; None: they are not.
+
+        Supported rungs are at most two in a row, so that the work is bounded.
+        """
+        below = rung // 2
+        if below < self._least or not self._level(rung) % _GROUP:
+            return None
+        if self.bound(below) > self.bound(rung) * _FLAT:
+            return None
+        return below
+
+    def _level(self, rung: int) -> int:
+        """Place of a rung in its group, counted up to where everything has room."""
+        doublings = 0
+        while rung < self._wanted:
+            rung *= 2
+            doublings += 1
+        return _GROUP - 1 - doublings % _GROUP
+
+
+def _takes_room(value: Value) -> bool:
+    return value.placeable and not value.is_tuple and value.size > 0
+
+
+def _most_live(problem: Problem, values: Sequence[Value]) -> int:
+    """Most bytes live at one step. Linear."""
+    more = [0] * (problem.end + 2)
+    for value in values:
+        more[value.live[0]] += value.size
+        more[value.live[1] + 1] -= value.size
+    return max(accumulate(more), default=0)
