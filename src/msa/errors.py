@@ -7,7 +7,7 @@ are picklable: they cross process pools unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 
@@ -326,6 +326,7 @@ class PlanError(MsaError):
         rule: short name of the rule that is broken first, or an empty string.
         numbers: the figures behind the message (steps, offsets, bytes …), by name.
         violations: every broken rule as text, the first one included.
+        rows: the same in parts: rule, what is wrong, where, figures by name.
 
     >>> str(PlanError("overlaps b{}", where="step 3, a{}"))
     'step 3, a{}: overlaps b{}'
@@ -338,12 +339,16 @@ class PlanError(MsaError):
         rule: str = "",
         numbers: dict[str, int] | None = None,
         violations: list[str] | None = None,
+        rows: Sequence[tuple[str, str, str, dict[str, int]]] = (),
         where: str = "",
         hint: str = "",
     ) -> None:
         self.rule = rule
         self.numbers = dict(numbers or {})
         self.violations = list(violations or [message])
+        self.rows = list(rows) or [
+            (rule, x, where, self.numbers) for x in self.violations
+        ]
         super().__init__(message, where=where, hint=hint)
 
 

@@ -26,6 +26,7 @@ from msa.runtime.diag import (
     usage_report,
     usage_timeline,
 )
+from msa.runtime.diag.audits import joined
 from msa.runtime.diag.loads import usage_of
 from msa.runtime.diag.peak import ValueKind
 from msa.runtime.diag.usage import PlacedAllocation, PlacedValue
@@ -331,6 +332,36 @@ def test_good_plans_pass_and_bad_ones_do_not_DX12() -> None:
     for bad in ((offset + 1, size), (TPU.alternate_memory_bytes, size)):
         report = audit(plan.module, {**chunks, name: bad}, TPU, original=plan.original)
         assert not report.clean
+
+
+def test_violations_have_place_step_and_figures_DX12() -> None:
+    """Two chunks at the same place; one beyond the end by its own size."""
+    module = msa.parse(MODULE)
+    plan = msa.assign(module, TPU)
+    overlapping = {name: (0, size) for name, (_, size) in plan.chunks.items()}
+    report = audit(plan.module, overlapping, TPU, original=plan.original)
+    rows = [row for row in report.rows if row.rule == "overlap"]
+    steps = plan.analyses.schedule.instructions
+    assert rows
+    for row in rows:
+        step = row.numbers["step"]
+        assert row.where == f"step {step}, {steps[step].name}"
+        assert row.numbers["bytes"] > 0
+    assert f"(step {rows[0].numbers['step']}" in report.to_text()
+    assert report.to_dict()["rows"][0]["numbers"]
+    name, (_, size) = next(iter(plan.chunks.items()))
+    beyond = {**plan.chunks, name: (TPU.alternate_memory_bytes, size)}
+    report = audit(plan.module, beyond, TPU, original=plan.original)
+    over = [row.numbers["over"] for row in report.rows if "over" in row.numbers]
+    assert over == [size]
+
+
+def test_several_audits_are_one_DX12() -> None:
+    module = msa.parse(MODULE)
+    plan = msa.assign(module, TPU)
+    both = joined(audit(plan.module, plan), audit_lifetimes(plan.original))
+    assert both.checks == ("plan", "lifetimes")
+    assert both.clean
 
 
 def test_assignments_are_audited_DX12() -> None:

@@ -44,5 +44,6 @@ class Findings:
                 f"{v.where}: {v.text}" if v.where else v.text
                 for v in self.violations[:_SHOWN]
             ],
+            rows=self.violations[:_SHOWN],
             where=first.where,
         )

@@ -28,8 +28,9 @@ KINDS: Final = {
     "leaks": "buffers that a path does not free (HLO, or text of the buffer IR)",
     "oom": "why a limit is exceeded, and what to try (needs --limit)",
     "compare": "two modules side by side (needs a second file)",
-    "audit": "check the planned module against its offsets (plans it first)",
+    "audit": "check the planned module against its offsets, and that all is freed",
     "roofline": "instructions that memory bandwidth limits",
+    "loops": "one iteration of each loop: bound, and what fast memory makes of it",
 }
 
 
@@ -170,10 +171,11 @@ def _compare(options: argparse.Namespace) -> _Outcome:
 
 def _audit(options: argparse.Namespace) -> _Outcome:
     import msa
-    from msa.runtime.diag import audit
+    from msa.runtime.diag import audit, audit_lifetimes
+    from msa.runtime.diag.audits import joined
 
     plan = msa.assign(files.read_module(options.module), arguments.target_of(options))
-    report = audit(plan.module, plan)
+    report = joined(audit(plan.module, plan), audit_lifetimes(plan.original))
     return report.to_dict(), report.to_text(), not report.clean
 
 
@@ -190,6 +192,21 @@ def _roofline(options: argparse.Namespace) -> _Outcome:
     return report.to_dict(), report.to_text(), False
 
 
+def _loops(options: argparse.Namespace) -> _Outcome:
+    from msa.runtime.perf import loop_bound
+
+    module, target = files.read_module(options.module), arguments.target_of(options)
+    bounds = [
+        loop_bound(x, target)
+        for computation in module.computations
+        for x in computation.instructions
+        if x.opcode == "while"
+    ]
+    bounds.sort(key=lambda b: (-b.seconds * (b.trips or 1), b.loop))
+    text = "\n".join(b.to_text() for b in bounds[: options.top]) or "no loops"
+    return {"loops": [b.to_dict() for b in bounds[: options.top]]}, text, False
+
+
 _RUN: Final[dict[str, Callable[[argparse.Namespace], _Outcome]]] = {
     "usage": _usage,
     "peak": _peak,
@@ -199,4 +216,5 @@ _RUN: Final[dict[str, Callable[[argparse.Namespace], _Outcome]]] = {
     "compare": _compare,
     "audit": _audit,
     "roofline": _roofline,
+    "loops": _loops,
 }

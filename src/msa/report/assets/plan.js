@@ -389,7 +389,7 @@ if ($("peak")) {
   live.sort((a, b) => b.bytes - a.bytes);
   const share = { title: "share", num: true, key: (r) => r.bytes, show: (r) => `${((100 * r.bytes) / capacity).toFixed(1)} %` };
   const until = { title: "steps", num: true, key: (r) => r.start, show: (r) => `${r.start}–${r.end}` };
-  table($("peak"), `fullest at step ${fullest}, <code>${escapeText(steps.names[fullest] || "")}</code>: ${bytes(capture.occupancy[fullest] || 0)} in ${live.length} buffers`, [named, sized, share, until, placed], live);
+  table($("peak"), `fullest at step ${fullest}, <code>${escapeText(steps.names[fullest] || "")}</code>: ${bytes(capture.occupancy[fullest] || 0)} in ${counted(live.length, "buffer")}`, [named, sized, share, until, placed], live);
 }
 if ($("copies")) table($("copies"), `${copies.length} copies`, [
   { title: "kind", key: (r) => r.kind, show: (r) => escapeText(kindText(r.kind)) }, named, sized,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msa.runtime.autotune.cache import AutotuneCache, CacheMode, CacheStats
 from msa.runtime.autotune.key import CURRENT_VERSION, AutotuneKey
+from msa.runtime.autotune.placement import PlacementTuning, tune_placement
 from msa.runtime.autotune.tiered import (
     Environment,
     MemoryStore,
@@ -30,6 +31,7 @@ __all__ = [
     "Candidate",
     "Environment",
     "MemoryStore",
+    "PlacementTuning",
     "Store",
     "StoreMode",
     "TargetKey",
@@ -39,4 +41,5 @@ __all__ = [
     "Tuning",
     "autotune",
     "gemv_candidates",
+    "tune_placement",
 ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from msa.analysis.buffer_assignment import BufferAssignment
@@ -17,11 +18,21 @@ from msa.target import Target
 
 @dataclass(frozen=True, slots=True)
 class AuditRow:
-    """A violation: the rule, what is wrong, where, and the figures."""
+    """A violation.
+
+    Attributes:
+        rule, text: what is broken, and how.
+        where: the instruction or place, with its step where there is one.
+        numbers: the figures by name: `step`, `offset`, `other_offset`, bytes.
+
+    >>> AuditRow("overlap", "a and b", "step 3, a{}", {"offset": 0}).numbers
+    {'offset': 0}
+    """
 
     rule: str
     text: str
     where: str = ""
+    numbers: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +59,26 @@ class AuditReport:
     def to_text(self) -> str:
         """For a terminal."""
         head = f"{self.module}: {len(self.rows)} violations ({', '.join(self.checks)})"
-        rows = [
-            f"  {r.rule}: {r.where}{': ' if r.where else ''}{r.text}" for r in self.rows
-        ]
-        return "\n".join([head, *rows])
+        return "\n".join([head, *map(_shown, self.rows)])
+
+
+def _shown(row: AuditRow) -> str:
+    figures = ", ".join(f"{name} {n}" for name, n in row.numbers.items())
+    place = f"{row.where}: " if row.where else ""
+    return f"  {row.rule}: {place}{row.text}" + (f" ({figures})" if figures else "")
+
+
+def joined(*reports: AuditReport) -> AuditReport:
+    """Several audits of one module as one.
+
+    >>> joined(AuditReport("m", ("plan",), ()), AuditReport("m", ("lifetimes",), ())).checks
+    ('plan', 'lifetimes')
+    """
+    return AuditReport(
+        reports[0].module,
+        tuple(check for report in reports for check in report.checks),
+        tuple(row for report in reports for row in report.rows),
+    )
 
 
 def audit(
@@ -122,10 +149,9 @@ def _audited(module: Module, what: str, verify: Any) -> AuditReport:
     try:
         verify()
     except PlanError as error:
-        first = error.rule or what
         rows = tuple(
-            AuditRow(first if not i else "also", text)
-            for i, text in enumerate(error.violations)
+            AuditRow(rule or what, text, where, dict(numbers))
+            for rule, text, where, numbers in error.rows
         )
     except MsaError as error:
         rows = (AuditRow(type(error).__name__, error.message, error.where),)

@@ -80,8 +80,11 @@ class LoopBound:
     reason: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return asdict(self)
+        """Plain data; None where a figure is infinite."""
+        data = asdict(self)
+        for name in ("needed_bandwidth", "ratio"):
+            data[name] = None if data[name] == inf else data[name]
+        return data
 
     def to_text(self) -> str:
         """For a terminal."""
