@@ -90,6 +90,15 @@ def leak(size: int = 256, note: str = "a{}", kind: str = "pool block") -> Leak:
     return Leak(kind, "1", size, size, "p", annotation=note)
 
 
+def test_owners_are_named_once_each_DX7() -> None:
+    leaks = [
+        Leak("pool block", str(n), 64, 64, "p", owner=f"pool {n % 2}") for n in range(4)
+    ]
+    (group,) = leak_report(leaks).groups
+    assert group.owners == ("pool 0", "pool 1")
+    assert "held by pool 0, pool 1" in leak_report(leaks).to_text()
+
+
 def test_suppressions_DX7() -> None:
     report = leak_report(
         [leak(), leak(note="cache{}"), leak(kind="mapping")],

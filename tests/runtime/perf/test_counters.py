@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -19,6 +21,7 @@ from msa.runtime.perf import (
     counter_lines,
     demands,
     find_bottlenecks,
+    profiler_trace,
     record_simulation,
     roofline,
     sample_counters,
@@ -65,6 +68,49 @@ def test_planes_and_lines_PT13() -> None:
         "kind:device size:256 address:0x1000"
     ] * 2
     assert [e.name for e in planes["/host"]["marks"]] == ["step 1"]
+
+
+def test_the_trace_holds_every_event_and_the_devices_PT13(tmp_path: Path) -> None:
+    p = ProfilerSim([A100, A100], max_events=4)
+    p.kernel("k", 0.25, 1.0, stream=7, bytes_read=4096, shared_memory=48)
+    p.copy("HostToDevice", 0.0, 0.5, 64, device=1, destination=1)
+    p.allocate("device", 0.5, 256, 0x1000)
+    p.mark("step 1", 0.0, 3.0)
+    p.kernel("dropped", 0.0, 1.0)
+    curves = sample_counters(
+        p,
+        metrics=["dramc__read_throughput"],
+        options=SamplerOptions(interval=0.5, decode_period=5.0),
+    )
+    path = tmp_path / "trace.json"
+    text = profiler_trace(p, path, counters=curves)
+    assert path.read_text() == text
+    trace = json.loads(text)
+    rows = trace["traceEvents"]
+    for row in rows:  # what the format asks of each kind of event
+        assert {"name", "ph", "pid"} <= set(row)
+        assert (row["ph"] == "M") or isinstance(row["ts"], (int, float))
+        assert row["ph"] != "X" or row["dur"] >= 0
+    names = {(r["pid"], r["tid"]): r["args"]["name"] for r in rows if r["ph"] == "M"}
+    spans = {r["name"]: r for r in rows if r["ph"] == "X"}
+    assert set(spans) == {"k", "HostToDevice", "step 1"}
+    assert (spans["k"]["ts"], spans["k"]["dur"]) == (250_000.0, 750_000.0)
+    assert spans["k"]["args"] == {
+        "stream": 7,
+        "bytes_read": 4096,
+        "shared_memory": 48,
+        "runs": 1.0,
+    }
+    assert names[spans["k"]["pid"], spans["k"]["tid"]] == "stream 7"
+    assert names[spans["HostToDevice"]["pid"], 0] == "/device:1"
+    (point,) = [r for r in rows if r["ph"] == "i"]
+    assert point["args"]["details"] == "kind:device size:256 address:0x1000"
+    # 4096 B over [0.25, 1): a third of them in the first half second.
+    values = [r["args"]["per cent"] for r in rows if r["ph"] == "C"]
+    peak = 0.5 * A100.memory_bandwidth
+    assert values == pytest.approx([100 * 4096 / 3 / peak, 100 * 4096 * 2 / 3 / peak])
+    assert trace["otherData"]["dropped"] == 1
+    assert trace["otherData"]["devices"] == [p.device_stats(0), p.device_stats(1)]
 
 
 def test_device_stats_PT13() -> None:

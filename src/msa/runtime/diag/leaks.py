@@ -52,7 +52,7 @@ class Leak:
 
 @dataclass(frozen=True, slots=True)
 class LeakGroup:
-    """Leaks of one kind, annotation and place."""
+    """Leaks of one kind, annotation and place; `owners` still hold them."""
 
     kind: str
     annotation: str
@@ -60,6 +60,7 @@ class LeakGroup:
     count: int
     bytes: int
     expected_release: str = ""
+    owners: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,8 @@ class LeakReport:
                 + (f" in {group.annotation}" if group.annotation else "")
             )
             lines += [f"    at {place}" for place in group.stack]
+            if group.owners:
+                lines.append(f"    held by {', '.join(group.owners)}")
             if group.expected_release:
                 lines.append(f"    expected: {group.expected_release}")
         return "\n".join(lines)
@@ -163,6 +166,7 @@ def leak_report(
             len(members),
             sum(leak.size for leak in members),
             members[0].expected_release,
+            tuple(sorted({leak.owner for leak in members if leak.owner})),
         )
         for (kind, note, stack), members in groups.items()
     ]

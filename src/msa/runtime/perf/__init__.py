@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from msa.runtime.perf.rooflines import Roofline as Roofline
     from msa.runtime.perf.rooflines import roofline as roofline
     from msa.runtime.perf.simulated import record_simulation as record_simulation
+    from msa.runtime.perf.traces import profiler_trace as profiler_trace
 
 _HOMES = {
     "BandwidthReport": "bandwidth",
@@ -50,6 +51,7 @@ _HOMES = {
     "find_bottlenecks": "bottlenecks",
     "loop_bound": "loops",
     "record_simulation": "simulated",
+    "profiler_trace": "traces",
     "sample_counters": "counters",
 }
 
