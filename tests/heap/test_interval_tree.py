@@ -123,3 +123,27 @@ def test_agrees_with_a_list(added, removed, start, end):
             for t in range(start, end + 1)
         ]
         assert tree.memory_used_in_interval(start, end) == used
+
+
+far = st.integers(-5, 40_000)
+spread = st.builds(
+    lambda start, width, offset: (start, start + width, offset, offset + 8),
+    far,
+    st.one_of(st.integers(0, 20), st.integers(0, 30_000)),
+    st.integers(0, 20),
+)
+
+
+@given(st.lists(spread, max_size=40), far, st.integers(0, 40_000))
+def test_agrees_with_a_list_over_many_blocks(added, start, width):
+    tree, end = tree_of(*added), start + width
+    tree.check()
+    expected = sorted(e for e in added if e[0] <= end and e[1] >= start)
+    assert sorted(tree.entries_overlapping(start, end)) == expected
+    everything = tree.entries_overlapping(-(2**62), 2**62)
+    assert sorted(everything) == sorted(added)
+    assert [(e.start, e.end) for e in tree] == sorted(e[:2] for e in added)
+    for first, last, offset, stop in added[::2]:
+        assert tree.remove(first, last, Chunk.from_end(offset, stop))
+    assert len(tree) == len(added[1::2])
+    tree.check()

@@ -1,5 +1,6 @@
 """Replica groups, shardings, windows, metadata and opcodes as values."""
 
+import dataclasses
 import itertools
 
 import pytest
@@ -8,11 +9,14 @@ from hypothesis import strategies as st
 
 import msa
 from msa.errors import HloError, HloParseError
+from msa.hlo.layout import Layout, SplitConfig
 from msa.hlo.metadata import StackFrames, is_metadata, parse_metadata, source_location
 from msa.hlo.opcode import OPCODES, VARIADIC, has_side_effect, is_elementwise
 from msa.hlo.parser.cursor import Cursor
 from msa.hlo.parser.groups import read_replica_groups
+from msa.hlo.primitive import PRIMITIVE_TYPES
 from msa.hlo.replica_groups import IotaGroups
+from msa.hlo.shape import Shape
 from msa.hlo.sharding import canonical_sharding
 from msa.hlo.window import ConvolutionDimensionNumbers, Window, WindowDimension
 
@@ -250,3 +254,26 @@ def test_overlapping_sub_axes_are_refused():
 def test_groups_are_values():
     for a, b in itertools.combinations(GROUPS, 2):
         assert groups(a[0]) != groups(b[0])
+
+
+def test_layouts_are_equal_but_for_the_memory_space_if_all_else_is():
+    whole = Layout(
+        (1, 0),
+        tiles=((8, 128),),
+        tail_padding_alignment=2,
+        index_type=PRIMITIVE_TYPES["u32"],
+        pointer_type=PRIMITIVE_TYPES["u16"],
+        element_size_in_bits=4,
+        memory_space=1,
+        split_configs=(SplitConfig(0, (4,)),),
+        physical_shape=Shape.array("f32", (2,)),
+        dynamic_metadata_prefix_bytes=8,
+    )
+    plain = Layout((0, 1))
+    for field in dataclasses.fields(Layout):
+        other = dataclasses.replace(whole, **{field.name: getattr(plain, field.name)})
+        same = field.name == "memory_space" or not field.compare
+        assert whole.equal_ignoring_memory_space(other) is same, field.name
+        assert other.equal_ignoring_memory_space(whole) is same, field.name
+        same |= field.name == "split_configs"
+        assert whole.equal_ignoring_memory_space(other, shards=True) is same

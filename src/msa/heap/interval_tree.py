@@ -4,12 +4,11 @@ Times are **inclusive** on both ends here, as in XLA's heap simulator: an entry
 that ends at 5 and one that starts at 5 overlap. Half-open plans are converted
 at the door.
 
-Entries are grouped by duration (a class spans a factor of four), each class a
-list sorted by start. Within a class an entry that overlaps `[s, e]` starts in
-`[s - longest duration of the class, e]`, which two bisections find; the range
-holds at most about four times as many entries as overlap. So a query costs
-O(classes * log n + hits) and there are few classes: half the bit length of the
-longest duration.
+Entries are grouped by duration (a class spans a factor of four), and within a class
+by blocks of start times, each block a list sorted by start. An entry of a class that
+overlaps `[s, e]` starts in `[s - longest duration of the class, e]`: blocks in between
+and, by bisection, parts of two. The range holds at most about four times as many
+entries as overlap. There are few classes: half the bit length of the longest duration.
 
 Reference: `BufferIntervalTree` of `xla/service/heap_simulator/heap_simulator.h`
 (a treap there; the order of hits is unspecified in both).
@@ -18,12 +17,15 @@ Reference: `BufferIntervalTree` of `xla/service/heap_simulator/heap_simulator.h`
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from heapq import merge
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from msa.errors import InternalError, PackingError
 from msa.heap.chunk import Chunk
+
+_BLOCK_BITS: Final = 12
+"""Blocks span at least so many start times (as a power of two)."""
 
 #: `(start, end, offset, chunk end)`: plain tuples, since queries are hot.
 Entry = tuple[int, int, int, int]
@@ -43,23 +45,33 @@ class PlacedInterval(NamedTuple):
 
 
 class _DurationClass:
-    """Entries of similar duration, sorted; `reach` is the longest duration."""
+    """Entries of similar duration.
 
-    __slots__ = ("entries", "reach")
+    Attributes:
+        blocks: sorted entries by their start divided by `2 ** shift`.
+        reach: the longest duration.
+    """
 
-    def __init__(self) -> None:
-        self.entries: list[Entry] = []
+    __slots__ = ("blocks", "reach", "shift")
+
+    def __init__(self, level: int) -> None:
+        self.blocks: dict[int, list[Entry]] = {}
         self.reach = 0
+        self.shift = max(_BLOCK_BITS, 2 * level)
+
+    def in_order(self) -> list[Entry]:
+        """All entries, sorted."""
+        return [entry for key in sorted(self.blocks) for entry in self.blocks[key]]
 
 
 class BufferIntervalTree:
     """Multiset of `(start, end, chunk)` with inclusive times.
 
-    `add` and `remove` cost O(log n) comparisons plus a list insertion;
-    the queries O(classes * log n + hits).
+    `add` and `remove` cost O(log n) comparisons plus an insertion into one block; the
+    queries O(classes * (log n + blocks of the interval) + hits).
 
-    Invariant: every class is sorted, its entries last at most `reach`, and the
-    classes together hold `len(self)` entries.
+    Invariant: every block is sorted and holds the starts of its number, its entries
+    last at most `reach`, and the classes together hold `len(self)` entries.
 
     >>> tree = BufferIntervalTree()
     >>> tree.add(15, 25, Chunk(0, 16))
@@ -79,7 +91,9 @@ class BufferIntervalTree:
         self._inverted: list[Entry] = []
 
     def __len__(self) -> int:
-        return len(self._inverted) + sum(len(c.entries) for c in self._live)
+        return len(self._inverted) + sum(
+            len(entries) for c in self._live for entries in c.blocks.values()
+        )
 
     def _entries_for(self, start: int, end: int) -> list[Entry]:
         duration = end - start
@@ -88,11 +102,15 @@ class BufferIntervalTree:
         level = (duration.bit_length() + 1) >> 1
         found = self._classes.get(level)
         if found is None:
-            found = self._classes[level] = _DurationClass()
+            found = self._classes[level] = _DurationClass(level)
             self._live.append(found)
         if duration > found.reach:
             found.reach = duration
-        return found.entries
+        key = start >> found.shift
+        entries = found.blocks.get(key)
+        if entries is None:
+            entries = found.blocks[key] = []
+        return entries
 
     def add(self, start: int, end: int, chunk: Chunk) -> None:
         """Add an entry; duplicates are kept apart."""
@@ -124,11 +142,22 @@ class BufferIntervalTree:
             return hits
         upper = (end + 1,)
         for group in self._live:
-            entries = group.entries
-            high = bisect_left(entries, upper)
-            low = bisect_left(entries, (start - group.reach,), 0, high)
-            if low < high:
-                hits += [entry for entry in entries[low:high] if entry[1] >= start]
+            earliest, shift = start - group.reach, group.shift
+            first, last = earliest >> shift, end >> shift
+            keys: Iterable[int] = range(first, last + 1)
+            if last - first >= len(group.blocks):
+                keys = sorted(key for key in group.blocks if first <= key <= last)
+            for key in keys:
+                entries = group.blocks.get(key)
+                if entries:
+                    low = bisect_left(entries, (earliest,)) if key == first else 0
+                    high = (
+                        bisect_left(entries, upper, low)
+                        if key == last
+                        else len(entries)
+                    )
+                    if low < high:
+                        hits += [x for x in entries[low:high] if x[1] >= start]
         return hits
 
     def spans_overlapping(self, start: int, end: int) -> list[tuple[int, int]]:
@@ -145,7 +174,7 @@ class BufferIntervalTree:
 
     def __iter__(self) -> Iterator[PlacedInterval]:
         """All entries by (start, end, offset)."""
-        groups = [group.entries for group in self._live]
+        groups = [group.in_order() for group in self._live]
         for start, end, offset, stop in merge(*groups, self._inverted):
             yield PlacedInterval(start, end, Chunk(offset, stop - offset))
 
@@ -185,15 +214,22 @@ class BufferIntervalTree:
     def check(self) -> None:
         """Raise `InternalError` if the invariant of the class is broken."""
         for level, group in self._classes.items():
-            if group.entries != sorted(group.entries):
-                raise InternalError(f"duration class {level} is not sorted")
-            for start, end, offset, stop in group.entries:
-                duration = end - start
-                in_class = (duration.bit_length() + 1) >> 1 == level
-                if not (0 <= duration <= group.reach and in_class and offset <= stop):
-                    raise InternalError(
-                        f"entry [{start},{end}] does not belong to class {level}"
-                    )
+            for key, entries in group.blocks.items():
+                if entries != sorted(entries):
+                    raise InternalError(f"duration class {level} is not sorted")
+                for start, end, offset, stop in entries:
+                    duration = end - start
+                    in_class = (duration.bit_length() + 1) >> 1 == level
+                    in_block = start >> group.shift == key
+                    if not (
+                        0 <= duration <= group.reach
+                        and in_class
+                        and in_block
+                        and offset <= stop
+                    ):
+                        raise InternalError(
+                            f"entry [{start},{end}] does not belong to class {level}"
+                        )
         if any(start <= end for start, end, _, _ in self._inverted):
             raise InternalError("a proper interval is stored as inverted")
         if [id(c) for c in self._classes.values()] != [id(c) for c in self._live]:

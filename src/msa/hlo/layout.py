@@ -79,6 +79,24 @@ class Layout:
             return self
         return replace(self, memory_space=memory_space)
 
+    def equal_ignoring_memory_space(
+        self, other: Layout, *, shards: bool = False
+    ) -> bool:
+        """Equality that ignores in which memory space the elements lie.
+
+        With `shards` it ignores how they are cut into shards, too.
+        """
+        return self is other or (
+            self.minor_to_major == other.minor_to_major
+            and self.tiles == other.tiles
+            and self.element_size_in_bits == other.element_size_in_bits
+            and self.tail_padding_alignment == other.tail_padding_alignment
+            and self.index_type == other.index_type
+            and self.pointer_type == other.pointer_type
+            and (shards or self.split_configs == other.split_configs)
+            and self.physical_shape == other.physical_shape
+        )
+
     def __str__(self) -> str:
         order = ",".join(map(str, self.minor_to_major))
         tags = self._tags()

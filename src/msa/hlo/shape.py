@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
@@ -426,13 +425,6 @@ class Shape:
 
         With `shards` it ignores how arrays are cut into shards, too.
         """
-
-        def comparable(layout: Layout) -> Layout:
-            plain = layout.with_memory_space(0)
-            if shards and plain.split_configs:
-                return replace(plain, split_configs=())
-            return plain
-
         stack = [(self, other)]
         while stack:
             a, b = stack.pop()
@@ -450,7 +442,7 @@ class Shape:
             if (
                 a.layout is not None
                 and b.layout is not None
-                and comparable(a.layout) != comparable(b.layout)
+                and not a.layout.equal_ignoring_memory_space(b.layout, shards=shards)
             ):
                 return False
             stack.extend(zip(a.children, b.children, strict=True))

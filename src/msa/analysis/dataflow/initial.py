@@ -47,6 +47,8 @@ def _numbered(
 ) -> NodeSets:
     count = node_count(instruction.shape)
     if places is None:
+        if count == 1:
+            return ((state.new_value(instruction, 0),),)
         places = tuple(range(count))
     elif not places:
         return (EMPTY,) * count

@@ -28,17 +28,19 @@ def collect_positions(state: FlowState, live: Sequence[bool]) -> list[list[Posit
     positions: list[list[Position]] = []
     for value, (instruction, place) in enumerate(state.definitions):
         if live[value]:
-            index = node_indices(instruction.shape)[place]
+            index = node_indices(instruction.shape)[place] if place else ()
             positions.append([Position(instruction, index)])
         else:
             positions.append([])
     definitions = state.definitions
+    all_sets = state.sets
     for computation in state.module.computations:
         for instruction in computation.instructions:
-            sets = state.sets[instruction.id]
+            sets = all_sets[instruction.id]
             if len(sets) == 1 and len(sets[0]) == 1:
-                if definitions[sets[0][0]][0] is not instruction:
-                    positions[sets[0][0]].append(Position(instruction, ()))
+                (value,) = sets[0]
+                if definitions[value][0] is not instruction:
+                    positions[value].append(Position(instruction, ()))
                 continue
             indices = node_indices(instruction.shape)
             for place, ids in enumerate(sets):
@@ -63,8 +65,12 @@ class UseFinder:
 
     def uses(self, positions: Sequence[Position]) -> tuple[Use, ...]:
         """Uses in order of positions, then users, then operand slots."""
-        if len(positions) == 1 and not positions[0][0]._users:
-            return ()
+        if len(positions) == 1:
+            (instruction, index) = positions[0]
+            if not instruction._users:
+                return ()
+            if not index:
+                return self._plain_uses(instruction)
         roots = {x for x, _ in positions if x.computation.root is x}
         found: list[Use] = []
         for instruction, index in positions:
@@ -72,6 +78,18 @@ class UseFinder:
                 found.extend(
                     Use(user, slot, index) for slot in self._at(user, instruction)
                 )
+        return tuple(found)
+
+    def _plain_uses(self, instruction: Instruction) -> tuple[Use, ...]:
+        """Uses of a whole result that is nowhere else: what passes all on reads none."""
+        found: list[Use] = []
+        for user in instruction._users:
+            if user.opcode in _PASS_ALL:
+                continue
+            if len(user.operands) == 1:
+                found.append(Use(user, 0, ()))
+            else:
+                found += (Use(user, slot, ()) for slot in self._at(user, instruction))
         return tuple(found)
 
     def _candidates(

@@ -43,6 +43,33 @@ def scaled(resource: float) -> int:
     return min(int(resource * _SCALE), _LARGEST)
 
 
+class _Copy:
+    """A copy on the axis of work: see the top of this file."""
+
+    __slots__ = (
+        "arrival",
+        "deadline",
+        "end",
+        "finish",
+        "number",
+        "start",
+        "tolerance",
+        "work",
+    )
+
+    def __init__(
+        self, number: int, start: int, end: int, work: int, total: Sequence[int]
+    ) -> None:
+        self.number = number
+        self.start = start
+        self.end = end
+        self.work = work
+        self.arrival = total[start + 1]
+        self.deadline = total[end]
+        self.finish = -1
+        self.tolerance = -1
+
+
 class CopyBandwidth:
     """Ledger of copies in one direction.
 
@@ -65,18 +92,12 @@ class CopyBandwidth:
     """
 
     __slots__ = (
-        "_arrival",
         "_capacity",
-        "_deadline",
-        "_ends",
-        "_finish",
-        "_ids",
+        "_copies",
         "_next_id",
         "_starts",
-        "_tolerance",
         "_total",
         "_transaction",
-        "_work",
     )
 
     def __init__(
@@ -86,17 +107,11 @@ class CopyBandwidth:
         self._total = list(accumulate(self._capacity, initial=0))
         self._transaction = transaction
         self._next_id = 0
-        self._ids: list[int] = []
+        self._copies: list[_Copy] = []
         self._starts: list[int] = []
-        self._ends: list[int] = []
-        self._work: list[int] = []
-        self._arrival: list[int] = []
-        self._deadline: list[int] = []
-        self._finish: list[int] = []
-        self._tolerance: list[int] = []
 
     def __len__(self) -> int:
-        return len(self._ids)
+        return len(self._copies)
 
     def has_enough(self, start: int, end: int, resource: float) -> bool:
         """Whether a copy of `resource` seconds in `(start, end)` would fit.
@@ -108,17 +123,17 @@ class CopyBandwidth:
             return True
         place = bisect_right(self._starts, start)
         finish = self._total[start + 1]
-        if place and self._finish[place - 1] > finish:
-            finish = self._finish[place - 1]
+        if place and self._copies[place - 1].finish > finish:
+            finish = self._copies[place - 1].finish
         before = finish
         finish += work
         if finish > self._total[end]:
             return False
-        if place == len(self._ids):
+        if place == len(self._copies):
             return True
-        arrival = self._arrival[place]
-        push = finish - (arrival if arrival > before else before)
-        return push <= 0 or push <= self._tolerance[place]
+        behind = self._copies[place]
+        push = finish - (behind.arrival if behind.arrival > before else before)
+        return push <= 0 or push <= behind.tolerance
 
     def has_enough_for_all(self, specs: Sequence[CopySpec]) -> bool:
         """Whether all copies, added in this order, fit together."""
@@ -155,61 +170,50 @@ class CopyBandwidth:
 
     def remove(self, number: int, start: int) -> None:
         """Take out the copy of that number, which has that exclusive start."""
-        place = self._ids.index(number, bisect_left(self._starts, start))
-        for column in (
-            self._ids,
-            self._starts,
-            self._ends,
-            self._work,
-            self._arrival,
-            self._deadline,
-            self._finish,
-            self._tolerance,
-        ):
-            del column[place]
+        place = bisect_left(self._starts, start)
+        while self._copies[place].number != number:
+            place += 1
+        del self._copies[place]
+        del self._starts[place]
         self._update(place)
 
     def _insert(self, start: int, end: int, work: int) -> int:
         place = bisect_right(self._starts, start)
         number = self._next_id
         self._next_id += 1
-        self._ids.insert(place, number)
         self._starts.insert(place, start)
-        self._ends.insert(place, end)
-        self._work.insert(place, work)
-        self._arrival.insert(place, self._total[start + 1])
-        self._deadline.insert(place, self._total[end])
-        self._finish.insert(place, -1)
-        self._tolerance.insert(place, -1)
+        self._copies.insert(place, _Copy(number, start, end, work, self._total))
         self._update(place)
         return number
 
     def _update(self, place: int) -> None:
         """Recompute finishes from `place` on and tolerances back from there."""
-        finishes, arrivals, works = self._finish, self._arrival, self._work
-        count = len(finishes)
-        done = finishes[place - 1] if place else 0
+        copies = self._copies
+        count = len(copies)
+        done = copies[place - 1].finish if place else 0
         last = place
         while last < count:
-            arrival = arrivals[last]
-            done = (arrival if arrival > done else done) + works[last]
-            if finishes[last] == done:
+            copy = copies[last]
+            done = (copy.arrival if copy.arrival > done else done) + copy.work
+            if copy.finish == done:
                 break
-            finishes[last] = done
+            copy.finish = done
             last += 1
-        tolerances, deadlines = self._tolerance, self._deadline
         # At least those whose finish changed, or whose successor is another one.
         for i in range(min(last, count - 1), -1, -1):
-            tolerance = deadlines[i] - finishes[i]
+            copy = copies[i]
+            tolerance = copy.deadline - copy.finish
             if i + 1 < count:
-                behind = tolerances[i + 1]
-                room = arrivals[i + 1] - finishes[i]
-                reach = (room if room > 0 else 0) + (behind if behind > 0 else 0)
+                after = copies[i + 1]
+                room = after.arrival - copy.finish
+                reach = (room if room > 0 else 0) + (
+                    after.tolerance if after.tolerance > 0 else 0
+                )
                 if reach < tolerance:
                     tolerance = reach
-            if tolerance == tolerances[i] and i < place - 1:
+            if tolerance == copy.tolerance and i < place - 1:
                 break
-            tolerances[i] = tolerance
+            copy.tolerance = tolerance
 
     # -- reading -------------------------------------------------------------
 
@@ -220,33 +224,31 @@ class CopyBandwidth:
             place = bisect_left(self._starts, step)
             backlog = 0
             if place:
-                backlog = max(0, self._finish[place - 1] - self._total[step])
+                backlog = max(0, self._copies[place - 1].finish - self._total[step])
             left.append((capacity - min(capacity, backlog)) / _SCALE)
         return left
 
     def copies(self) -> list[CopySpec]:
         """All copies in the order in which they are served."""
         return [
-            CopySpec(start, end, work / _SCALE)
-            for start, end, work in zip(
-                self._starts, self._ends, self._work, strict=True
-            )
+            CopySpec(copy.start, copy.end, copy.work / _SCALE) for copy in self._copies
         ]
 
     def check(self) -> None:
         """Raise `InternalError` if the invariant of the class is broken."""
-        if self._starts != sorted(self._starts):
+        if self._starts != sorted(copy.start for copy in self._copies):
             raise InternalError("copies are out of order")
         done = 0
-        for i, arrival in enumerate(self._arrival):
-            done = max(arrival, done) + self._work[i]
-            if self._finish[i] != done:
-                raise InternalError(f"copy {self._ids[i]} has a stale finish")
+        for copy in self._copies:
+            done = max(copy.arrival, done) + copy.work
+            if copy.finish != done:
+                raise InternalError(f"copy {copy.number} has a stale finish")
         behind = room = _LARGEST
-        for i in reversed(range(len(self._ids))):
-            slack = self._deadline[i] - self._finish[i]
-            if self._tolerance[i] != min(slack, max(room, 0) + max(behind, 0)):
-                raise InternalError(f"copy {self._ids[i]} has a stale tolerance")
-            behind = self._tolerance[i]
+        for i in reversed(range(len(self._copies))):
+            copy = self._copies[i]
+            slack = copy.deadline - copy.finish
+            if copy.tolerance != min(slack, max(room, 0) + max(behind, 0)):
+                raise InternalError(f"copy {copy.number} has a stale tolerance")
+            behind = copy.tolerance
             if i:
-                room = self._arrival[i] - self._finish[i - 1]
+                room = copy.arrival - self._copies[i - 1].finish

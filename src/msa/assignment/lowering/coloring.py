@@ -80,8 +80,12 @@ def export_and_color(
             position.instruction.shape, position.index, shape
         )
     shapes: dict[Shape, Shape] = {}
+    tuples: dict[tuple[Shape, frozenset[ShapeIndex]], Shape] = {}
     for instruction, indices in colored.items():
-        instruction.shape = recolored(instruction.shape, indices, space, shapes)
+        key = (instruction.shape, frozenset(indices))
+        if key not in tuples:
+            tuples[key] = recolored(instruction.shape, indices, space, shapes)
+        instruction.shape = tuples[key]
     return chunks
 
 

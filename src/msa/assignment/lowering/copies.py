@@ -45,7 +45,7 @@ def lower_copy(state: LoweringState, allocation: CopyAllocation) -> None:
     producer = state.producer(state.place_of(allocation.source))
     replaced = None if allocation.replaces is None else state.steps[allocation.replaces]
     if replaced is None or replaced.opcode == "copy":
-        start, done = _copy_pair(producer, allocation)
+        start, done = _copy_pair(state, producer, allocation)
     elif replaced.opcode in _ASYNC_FORMS:
         start, done = wrap_asynchronously(replaced)
         _read_from(state, start, allocation.source_operand, producer)
@@ -62,7 +62,7 @@ def lower_copy(state: LoweringState, allocation: CopyAllocation) -> None:
 
 
 def _copy_pair(
-    producer: Instruction, allocation: CopyAllocation
+    state: LoweringState, producer: Instruction, allocation: CopyAllocation
 ) -> tuple[Instruction, Instruction]:
     source = producer.shape
     target = source if allocation.is_alternate else _whole(source)
@@ -72,12 +72,21 @@ def _copy_pair(
     start = create(
         producer.computation,
         "copy-start",
-        Shape.tuple_of(target, source, _CONTEXT),
+        _start_shape(state, target, source),
         (producer,),
         attributes,
     )
     done = create(producer.computation, "copy-done", target, (start,))
     return start, done
+
+
+def _start_shape(state: LoweringState, target: Shape, source: Shape) -> Shape:
+    """What a `copy-start` gives, one object for all copies of such arrays."""
+    key = (target, source)
+    shape = state.start_shapes.get(key)
+    if shape is None:
+        shape = state.start_shapes[key] = Shape.tuple_of(target, source, _CONTEXT)
+    return shape
 
 
 def _whole(shape: Shape) -> Shape:

@@ -68,6 +68,7 @@ class LoweringState:
         redirected: elements that are to be read from copies; others read the original.
         renamed: elements of loops' results whose names replace others.
         copy_of: allocation → (start, done) instructions that move its bytes.
+        start_shapes: (target, source) → the shape of a `copy-start`.
     """
 
     __slots__ = (
@@ -80,6 +81,7 @@ class LoweringState:
         "places",
         "redirected",
         "renamed",
+        "start_shapes",
         "steps",
         "transfers",
     )
@@ -95,6 +97,7 @@ class LoweringState:
         self.copy_of: dict[Allocation, list[tuple[Instruction, Instruction]]] = {}
         self.redirected: set[Instruction] = set()
         self.renamed: set[Instruction] = set()
+        self.start_shapes: dict[tuple[Shape, Shape], Shape] = {}
         self._kept: list[tuple[Use, Instruction]] = []
         self._elements: dict[Instruction, dict[int, Instruction]] = {}
         self._tuple_edits: dict[

@@ -105,11 +105,14 @@ class _Comparison:
         if x.opcode != y.opcode:
             self._findings.add("same program", f"{x.opcode} became {y.opcode}", where)
             return
-        if dict(x.attributes) != dict(y.attributes):
+        if x.attributes is not y.attributes and dict(x.attributes) != dict(
+            y.attributes
+        ):
             self._findings.add(
                 "same program", f"attributes of {x.opcode} differ", where
             )
-        if [c.name for c in x.called_computations] != [
+        called = x.called_computations or y.called_computations
+        if called and [c.name for c in x.called_computations] != [
             c.name for c in y.called_computations
         ]:
             self._findings.add("same program", "it calls other computations", where)

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from msa.analysis.manager import AnalysisManager
 from msa.analysis.residency import Residency, Span
-from msa.analysis.values import HloBuffer, Value
+from msa.analysis.values import HloBuffer, Value, index_text
 from msa.assignment.verification.findings import Findings
 from msa.assignment.verification.shards import check_shards
 from msa.hlo.computation import Computation
@@ -165,13 +165,15 @@ class Storage:
     def check_spaces(self, original: Module) -> None:
         """Every place of a buffer is where its chunk says; others did not move."""
         before = _spaces_of(original)
+        scheduled: list[bool] = (self.analyses.schedule.time >= 0).tolist()
         for buffer in self.analyses.alias.buffers:
             chunk = self._chunk_of.get(buffer.id)
             if chunk is None and self._is_callers(buffer, before):
                 continue
             for value in buffer.values:
                 for position in value.positions:
-                    self._check_position(position, chunk, before)
+                    runs = scheduled[position.instruction.id]
+                    self._check_position(position, chunk, before, runs)
         check_shards(original, self.analyses, self._chunk_of, self._findings)
         self._check_interface(original)
 
@@ -194,6 +196,7 @@ class Storage:
         position: tuple[Instruction, ShapeIndex],
         chunk: str | None,
         before: Mapping[tuple[str, str, ShapeIndex], int],
+        runs: bool,
     ) -> None:
         instruction, index = position
         shape = instruction.shape.subshape(index)
@@ -204,25 +207,25 @@ class Storage:
                 )
             return
         space = shape.memory_space
-        computation = instruction.computation
-        if self.analyses.schedule.time[instruction.id] < 0:
+        if not runs or (space == self._space and chunk is not None):
             return
-        where = f"{instruction.name}{{{','.join(map(str, index))}}}"
-        if chunk is not None and space != self._space:
+        where = instruction.name + index_text(index)
+        if chunk is not None:
             self._findings.add(
                 "one memory",
                 f"it is in memory space {space}, its buffer {chunk} in {self._space}",
                 where,
                 space=space,
             )
-        elif chunk is None and space == self._space:
+        elif space == self._space:
             self._findings.add(
                 "unplaced",
                 "it is in alternate memory but its buffer has no chunk",
                 where,
             )
-        elif chunk is None:
-            known = before.get((computation.name, instruction.name, index))
+        else:
+            key = (instruction.computation.name, instruction.name, index)
+            known = before.get(key)
             if known is not None and known not in (space, self._space):
                 self._findings.add(
                     "one memory",
@@ -253,7 +256,7 @@ class Storage:
                         "interface",
                         f"the program's {what} moved from memory space "
                         f"{old.memory_space} to {new.memory_space}",
-                        f"{y.name}{{{','.join(map(str, index))}}}",
+                        y.name + index_text(index),
                     )
 
 
