@@ -14,13 +14,13 @@ from msa.dealloc import (
 )
 from msa.dealloc.errors import BufferIRError
 
-RULES = (
-    "split_edges",
-    "insert_before_terminator",
-    "own_returns",
-    "last_use_in_block",
-    "rerun_safe",
-)
+RULES = {
+    "BD-DEV-2": "split_edges",
+    "BD-DEV-3": "insert_before_terminator",
+    "BD-DEV-5": "own_returns",
+    "BD-DEV-6": "last_use_in_block",
+    "BD-DEV-7": "rerun_safe",
+}
 
 
 def holds(seed: int, options: DeallocationOptions | None = None) -> bool:
@@ -45,7 +45,7 @@ def test_twenty_thousand_programs() -> None:
     assert [seed for seed in range(20_000) if not holds(seed)] == []
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 def test_without_a_rule_programs_fail(rule: str) -> None:
     """The programs are strong enough to need every rule of the pass."""
     options = DeallocationOptions(**{rule: False})

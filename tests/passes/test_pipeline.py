@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -53,6 +55,40 @@ def test_text_and_passes_are_the_same() -> None:
 def test_bad_pipelines_are_typed_errors(text: str, message: str) -> None:
     with pytest.raises(OptionsError, match=message):
         Pipeline(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "hint"),
+    [
+        ("dce, nosuch", 6, ""),
+        ("dce{x=1}", 1, "a form such as"),
+        ("cse,dce{", 5, "a form such as"),
+        ("dce,", 4, "a form such as"),
+        ("dce,,cse", 5, "a form such as"),
+        ("dce,rematerialize{memory_limit=much}", 5, "16MiB"),
+        ("rematerialize{block_size_limit=some}", 1, "a whole number"),
+        ("rematerialize{block_size_limit=0}", 1, "a form such as"),
+        ("rematerialize{required=5}", 1, "true or false"),
+        ("cse{layout_sensitive=7}", 1, "true or false"),
+        ("cse,host-offload{automatic_host_compute=maybe}", 5, "true or false"),
+        ("schedule{algorithm=list,algorithm=dfs}", 1, "a form such as"),
+        ("schedule{algorithm=3}", 1, "a word"),
+    ],
+)
+def test_bad_pipelines_say_where_and_what_to_try(
+    text: str, column: int, hint: str
+) -> None:
+    with pytest.raises(OptionsError) as caught:
+        Pipeline(text)
+    assert caught.value.where == f"column {column}"
+    assert hint in caught.value.hint
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("given", [None, 3, ["dce"], [None], object()])
+def test_what_is_no_pipeline(given: object) -> None:
+    with pytest.raises(OptionsError, match="text or passes"):
+        Pipeline(given)  # type: ignore[arg-type]
 
 
 def test_every_pass_has_a_name_that_makes_it() -> None:
@@ -148,6 +184,42 @@ class Break:
 def test_a_pass_that_breaks_the_module_is_named() -> None:
     with pytest.raises(InternalError, match=r"'break'.*not scheduled"):
         Pipeline([Break()]).run(msa.parse(TEXT))
+
+
+@dataclass(frozen=True, slots=True)
+class BreakSilently(Break):
+    """The same, and it says that nothing changed."""
+
+    def apply(self, module: msa.Module, analyses: AnalysisManager) -> bool:
+        Break.apply(self, module, analyses)
+        return False
+
+
+def test_a_pass_that_breaks_the_module_and_says_nothing_is_named() -> None:
+    with pytest.raises(InternalError, match=r"'break'.*not scheduled"):
+        Pipeline([BreakSilently()]).run(msa.parse(TEXT))
+
+
+SHARED = os.environ.get("MSA_SHARED")
+PIPELINES = (
+    "dce,cse,dce",
+    "copy-insertion,cse,dce,schedule{algorithm=list}",
+    "host-offload-legalize,host-offload,host-transfers-async",
+    "schedule{algorithm=dfs},rematerialize{memory_limit=64MiB},dce",
+    "memory-space-propagation",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SHARED, reason="MSA_SHARED is not set: no corpus")
+@pytest.mark.parametrize("text", PIPELINES)
+def test_real_modules_stay_right(text: str) -> None:
+    for path in sorted((Path(SHARED or ".") / "corpus").glob("*.hlo*")):
+        module = msa.load(path)
+        after = Pipeline(text).run(module)
+        assert msa.parse(after.to_text()) == after, path.name
+        if text in ("dce,cse,dce", "memory-space-propagation"):
+            assert Pipeline(text).run(after) == after, path.name
 
 
 def test_analyses_are_forgotten_after_a_change() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from msa.analysis.manager import AnalysisManager
-from msa.errors import HloVerifyError, InternalError, OptionsError
+from msa.errors import HloVerifyError, InternalError, MsaError, OptionsError, shown
 from msa.hlo import verify
 from msa.hlo.module import Module
 from msa.passes.base import Pass
@@ -20,6 +20,9 @@ Progress = Callable[[str, int, int], None]
 _ITEM: Final = re.compile(
     r"\s*(?P<name>[\w-]+)\s*(?:\{(?P<options>[^{}]*)\})?\s*(?P<end>,|$)"
 )
+
+
+_FORM: Final = 'a form such as "dce,cse,schedule{algorithm=list}"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,16 @@ class Pipeline:
 
     def __post_init__(self) -> None:
         given = self.passes
-        self.steps = parse_pipeline(given) if isinstance(given, str) else tuple(given)
+        if isinstance(given, str):
+            self.steps = parse_pipeline(given)
+            return
+        self.steps = tuple(given) if isinstance(given, Iterable) else ()
+        wrong = [one for one in self.steps if not isinstance(one, Pass)]
+        if wrong or not isinstance(given, Iterable):
+            raise OptionsError(
+                f"a pipeline is text or passes, not {shown(wrong or given)}",
+                hint=_FORM,
+            )
 
     def run(self, module: Module, *, progress: Progress | None = None) -> Module:
         """The changed module; `module` itself stays as it is.
@@ -86,7 +98,7 @@ class Pipeline:
             )
             if changed:
                 analyses.invalidate()
-                self._verify(result, one.name)
+            self._verify(result, one.name)
         return result
 
     def _verify(self, module: Module, name: str) -> None:
@@ -118,12 +130,23 @@ def parse_pipeline(text: str) -> tuple[Pass, ...]:
             raise OptionsError(
                 f"cannot read the pipeline at {text[place : place + 20]!r}",
                 where=f"column {place + 1}",
-                hint='a form such as "dce,cse,schedule{algorithm=list}"',
+                hint=_FORM,
             )
-        passes.append(make_pass(match["name"], _options(match["options"] or "")))
+        try:
+            made = make_pass(match["name"], _options(match["options"] or ""))
+        except MsaError as error:
+            column = match.start("name") + 1
+            raise OptionsError(
+                error.message,
+                where=f"column {column}",
+                hint=error.hint or _FORM,
+            ) from error
+        passes.append(made)
         place = match.end()
         if match["end"] == "," and not text[place:].strip():
-            raise OptionsError("the pipeline ends with a comma")
+            raise OptionsError(
+                "the pipeline ends with a comma", where=f"column {place}", hint=_FORM
+            )
     return tuple(passes)
 
 
@@ -131,6 +154,8 @@ def _options(text: str) -> dict[str, Any]:
     options: dict[str, Any] = {}
     for part in filter(None, (p.strip() for p in text.split(","))):
         key, equals, value = part.partition("=")
+        if key.strip() in options:
+            raise OptionsError(f"the option {key.strip()!r} is given twice")
         options[key.strip()] = _value(value.strip()) if equals else True
     return options
 

@@ -22,6 +22,24 @@ _PASSES: Final = {
 }
 
 
+_KINDS: Final = {
+    "bool": ("bool",),
+    "int": ("int",),
+    "str": ("str",),
+    "float": ("float", "int"),
+    "int | str": ("size", "int", "float", "str"),
+}
+"""Kinds of values by the annotation of a field; the first is the name in messages."""
+
+_FORMS: Final = {
+    "bool": "true or false",
+    "int": "a whole number",
+    "str": "a word",
+    "float": "a number",
+    "size": "a size such as 16MiB",
+}
+
+
 def pass_names() -> tuple[str, ...]:
     """Names of all passes.
 
@@ -54,6 +72,13 @@ def make_pass(name: str, options: dict[str, Any]) -> Pass:
                 f"the pass {name!r} has no option {key!r}; it has: "
                 f"{', '.join(fields) or 'none'}",
                 hint=did_you_mean(field, fields),
+            )
+        kinds = _KINDS.get(str(fields[field].type))
+        given = "bool" if isinstance(value, bool) else type(value).__name__
+        if kinds is not None and given not in kinds:
+            raise OptionsError(
+                f"the option {key!r} of {name!r} is no {kinds[0]}: {value!r}",
+                hint=_FORMS[kinds[0]],
             )
         values[field] = value
     try:

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from msa.analysis.costs import CostOptions
-from msa.errors import OptionsError
+from msa.errors import OptionsError, shown
 from msa.hlo.instruction import Instruction
 from msa.hlo.shape import Shape
 from msa.units import parse_bytes
 
 ALGORITHMS: Final = ("always", "peak-priority")
+_COUNTS: Final = {"block_size_limit": 1, "block_effort_factor": 0, "min_remat_bytes": 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,12 @@ class HostMemory:
     rates: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.bytes_per_second_to <= 0 or self.bytes_per_second_from <= 0:
-            raise OptionsError("copies to and from the host need a bandwidth over 0")
+        rates = (self.bytes_per_second_to, self.bytes_per_second_from)
+        if not all(isinstance(r, int | float) and r > 0 for r in rates):
+            raise OptionsError(
+                "copies to and from the host need a bandwidth over 0, not "
+                f"{shown(rates)}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +97,46 @@ class RematerializationOptions:
             raise OptionsError(
                 f"algorithm is one of {', '.join(ALGORITHMS)}, not {self.algorithm!r}"
             )
-        if self.block_size_limit < 1:
-            raise OptionsError("block_size_limit is at least 1")
+        for name, least in _COUNTS.items():
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+                raise OptionsError(
+                    f"{name} is a whole number, at least {least}, not {shown(value)}"
+                )
+        for name in ("recompute", "compress", "stop_at_floor"):
+            if not isinstance(getattr(self, name), bool):
+                raise OptionsError(f"{name} is True or False")
+        for name in ("compact_shape", "size_of"):
+            if not callable(getattr(self, name)):
+                raise OptionsError(f"{name} is a function of a shape")
+        if self.host is not None and not isinstance(self.host, HostMemory):
+            raise OptionsError(
+                f"host is a HostMemory or None, not {shown(self.host)}",
+                hint="HostMemory(bytes_per_second_to=..., bytes_per_second_from=...)",
+            )
+        if self.on_rematerialized is not None and not callable(self.on_rematerialized):
+            raise OptionsError("on_rematerialized is a function of two instructions")
+        self._check_threads()
+
+    def _check_threads(self) -> None:
+        threads = self.execution_threads
+        if isinstance(threads, str) or not isinstance(
+            threads, tuple | list | frozenset
+        ):
+            raise OptionsError(
+                f"execution_threads is a tuple of names, not {shown(threads)}",
+                hint='("main",)',
+            )
+        beside = self.async_parallelism
+        counts = beside.values() if isinstance(beside, Mapping) else [-1]
+        if not all(isinstance(n, int) and n >= 0 for n in counts):
+            raise OptionsError(
+                f"async_parallelism maps threads to whole numbers, not {shown(beside)}"
+            )
+        if not isinstance(self.max_seconds, int | float) or not self.max_seconds >= 0:
+            raise OptionsError(
+                f"max_seconds is a number of seconds, not {shown(self.max_seconds)}"
+            )
 
     @property
     def does_nothing(self) -> bool:

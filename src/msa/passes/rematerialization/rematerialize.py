@@ -81,6 +81,13 @@ class Rematerialize:
     required: bool = False
     name: ClassVar[str] = "rematerialize"
 
+    def __post_init__(self) -> None:
+        RematerializationOptions(
+            self.memory_limit,  # type: ignore[arg-type]
+            algorithm=self.algorithm,
+            block_size_limit=self.block_size_limit,
+        )
+
     def apply(self, module: Module, analyses: AnalysisManager) -> bool:
         """See `Pass.apply`."""
         del analyses
