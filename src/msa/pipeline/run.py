@@ -178,7 +178,7 @@ class _Flow:
         result = rematerialize(self.module, limit, **self.options.rematerialization)
         self.module = result.module
         if not result.fits:
-            self._report([result.summary().splitlines()[0]])
+            self._report([result.shortfall().rstrip(":")])
         return result, f"{result.before_bytes} -> {result.after_bytes} bytes"
 
     def _suggest(self) -> tuple[tuple[Suggestion, ...], str]:

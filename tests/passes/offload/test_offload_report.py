@@ -75,3 +75,65 @@ ENTRY e {
 def test_nothing_on_the_host_HO10() -> None:
     module = msa.schedule(msa.parse("ENTRY e { ROOT x = f32[8]{0} parameter(0) }"))
     assert offload_report(module, HostMemory(1.0, 1.0)) == ()
+
+
+def test_loops_count_with_all_their_trips_HO10() -> None:
+    """Ten turns of 256 operations hide the transfer; the loop itself adds nothing."""
+    module = msa.parse("""
+HloModule m, is_scheduled=true
+body { p = (s32[], f32[256]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  v = f32[256]{0} get-tuple-element(p), index=1
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  n = f32[256]{0} negate(v)
+  ROOT t = (s32[], f32[256]) tuple(j, n) }
+cond { q = (s32[], f32[256]) parameter(0)
+  k = s32[] get-tuple-element(q), index=0
+  m = s32[] constant(10)
+  ROOT lt = pred[] compare(k, m), direction=LT }
+ENTRY e {
+  x = f32[256]{0} parameter(0)
+  v0 = f32[256]{0} copy(x)
+  zero = s32[] constant(0)
+  s = (s32[], f32[256]) tuple(zero, v0)
+  out = f32[256]{0:S(5)} copy(x)
+  w = (s32[], f32[256]) while(s), condition=cond, body=body
+  r = f32[256]{0} get-tuple-element(w), index=1
+  back = f32[256]{0} copy(out)
+  ROOT z = f32[256]{0} add(r, back)
+}""")
+    (row,) = offload_report(module, HostMemory(64.0, 64.0, rates={"flops": 256.0}))
+    # Per turn 256 negations, one addition and one comparison.
+    assert row.compute_seconds == pytest.approx(10 * (256 + 2) / 256)
+
+
+def test_transfers_in_a_loop_count_per_turn_HO10() -> None:
+    module = msa.parse("""
+HloModule m, is_scheduled=true
+body { p = (s32[], f32[256]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  v = f32[256]{0} get-tuple-element(p), index=1
+  out = f32[256]{0:S(5)} copy(v)
+  n = f32[256]{0} negate(v)
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  back = f32[256]{0} copy(out)
+  a = f32[256]{0} add(n, back)
+  ROOT t = (s32[], f32[256]) tuple(j, a) }
+cond { q = (s32[], f32[256]) parameter(0)
+  k = s32[] get-tuple-element(q), index=0
+  m = s32[] constant(10)
+  ROOT lt = pred[] compare(k, m), direction=LT }
+ENTRY e {
+  x = f32[256]{0} parameter(0)
+  zero = s32[] constant(0)
+  v0 = f32[256]{0} copy(x)
+  s = (s32[], f32[256]) tuple(zero, v0)
+  w = (s32[], f32[256]) while(s), condition=cond, body=body
+  ROOT r = f32[256]{0} get-tuple-element(w), index=1
+}""")
+    (row,) = offload_report(module, HostMemory(512.0, 1024.0, rates={"flops": 256.0}))
+    assert row.transfer_seconds == pytest.approx(2.0 + 1.0)
+    assert row.compute_seconds == pytest.approx((256 + 1) / 256)
+    assert (row.bytes_out, row.bytes_in) == (1024, 1024)

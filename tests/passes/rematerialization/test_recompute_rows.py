@@ -511,7 +511,17 @@ def test_floor_and_blockers() -> None:
     assert not result.fits
     with pytest.raises(CapacityError) as caught:
         result.require()
-    assert caught.value.live == [("concat_1{}", 8192), ("negate{}", 4096)]
+    assert caught.value.live == [
+        ("concat_1{}", 8192),
+        ("negate{}", 4096),
+        ("results", 4),
+    ]
+    assert result.shortfall() == (
+        f"infeasible: {12 * KIB + 4} bytes "
+        f"({100 * (12 * KIB + 4) / result.before_bytes:.1f} % of the peak before) are "
+        f"live at concat_1 whatever is done, {10 * KIB} are allowed:"
+    )
+    assert "concat_1{}: 8192 bytes, concat_1 creates it" in result.summary()
 
 
 def test_no_work_for_what_cannot_be_reached() -> None:

@@ -88,6 +88,8 @@ def test_results_stay_and_the_floor_holds(
     verify(result.module)
     assert result.after_bytes >= min(result.floor.bytes, result.before_bytes)
     assert result.floor.bytes <= result.before_bytes
+    assert sum(row.bytes for row in result.floor.blockers) == result.floor.bytes
+    assert bool(result.shortfall()) != result.fits
     require_equal(module, result.module, seed)
     assert not msa.analysis.missing_copies(result.module)
 
@@ -154,6 +156,9 @@ def test_training_steps_at_70_percent(name: str) -> None:
     result = rematerialized(module, 0.7, "always", None)
     assert result.changed
     assert result.fits or result.infeasible
+    if not result.fits:
+        assert result.shortfall().startswith(f"infeasible: {result.floor.bytes} bytes")
+        assert result.floor.bytes > 0.7 * result.before_bytes
     verify(result.module)
     assert not msa.analysis.missing_copies(result.module)
     assert msa.parse(result.module.to_text()) == result.module

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from msa.analysis.alias import AliasAnalysis
-from msa.analysis.trip_counts import TripCounts
 from msa.analysis.values import HloBuffer, Value
 from msa.errors import HloError
 from msa.hlo.computation import Computation
@@ -25,6 +24,7 @@ from msa.passes.binding.coloring import (
 from msa.passes.binding.domains import Kind, MemoryDomain, Platform
 from msa.passes.binding.kernels import KernelBudget, KernelPlace, bind_kernel
 from msa.passes.binding.legality import DomainOf, violations
+from msa.passes.runs import runs_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class _Binder:
         self.platform = platform
         self.options = options
         self.alias = alias
-        self.runs = _runs(module)
+        self.runs = runs_of(module)
         self.collective = platform.kind(Kind.COLLECTIVE)
         # Without collective memory there is nothing that collectives could ask for.
         self.wishes = compose(layout_wishes, annotation_wishes)
@@ -326,16 +326,3 @@ def _domains(rows: Sequence[Bound], alias: AliasAnalysis) -> DomainOf:
             )
     domains = {v.id: row.domain for v, row in zip(values, rows, strict=True)}
     return lambda value: domains[value.id]
-
-
-def _runs(module: Module) -> Mapping[Computation, float]:
-    """How often each computation runs; unknown loops count once."""
-    trips = TripCounts.run(module)
-    runs: dict[Computation, float] = {module.entry: 1.0}
-    for computation in reversed(module.computation_post_order()):
-        times = runs.get(computation, 0.0)
-        for x in computation.instructions:
-            inner = times * ((trips.of(x) or 1) if x.opcode == "while" else 1)
-            for callee in x.called_computations:
-                runs[callee] = runs.get(callee, 0.0) + inner
-    return runs

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Final
 
 from msa.analysis import InstructionCosts, LiveRanges
 from msa.analysis.costs import CostOptions
 from msa.analysis.flatten import FlattenedSchedule
 from msa.analysis.values import HloBuffer
+from msa.hlo.computation import Computation
 from msa.hlo.instruction import Instruction
 from msa.hlo.module import Module
 from msa.passes.offload.vocabulary import HOST
 from msa.passes.rematerialization.options import HostMemory
+from msa.passes.runs import runs_of
+
+_RUNS_OTHERS: Final = frozenset({"call", "conditional", "while"})
+"""Their steps are those of what they run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +29,9 @@ class OffloadedValue:
     Attributes:
         value: where it begins, such as `x{}`.
         bytes_out, bytes_in: sent to the host, and read back, per run of each step.
-        transfer_seconds: of both.
-        compute_seconds: of what runs between the last way out and the next way back.
+        transfer_seconds: of both, per run of the step that makes the value.
+        compute_seconds: of what runs between the last way out and the next way back,
+            in the same measure: a loop between them counts with all its trips.
         peak_saved_bytes: how much higher the peak on the device would be with the
             buffer there, from the first way out to the last way back.
 
@@ -60,7 +68,7 @@ def offload_report(
 ) -> tuple[OffloadedValue, ...]:
     """What each value on the host costs and saves, in order of definition.
 
-    A step in a loop counts once. Near linear in the program for each value.
+    Near linear in the program for each value.
 
     Args:
         module: scheduled; values on the host are in the host's memory space 5.
@@ -89,8 +97,11 @@ def offload_report(
     if costs is None:
         options = CostOptions(per_second_rates=host.rates)
         costs = InstructionCosts.run(module, options=options)
+    runs = runs_of(module)
     seconds = [
-        0.0 if _crosses(x) else max(0.0, costs.optimal_seconds(x))
+        0.0
+        if _crosses(x) or x.opcode in _RUNS_OTHERS
+        else max(0.0, costs.optimal_seconds(x)) * runs.get(x.computation, 1.0)
         for x in live.schedule.instructions
     ]
     before = [0.0, *accumulate(seconds)]
@@ -99,7 +110,7 @@ def offload_report(
     for buffer in live.alias.buffers:
         shape = buffer.values[0].shape
         if shape.is_array and shape.memory_space == HOST:
-            row = _row(buffer, live, host, before, on_device)
+            row = _row(buffer, live, host, before, on_device, runs)
             if row is not None:
                 rows.append(row)
     return tuple(rows)
@@ -120,6 +131,7 @@ def _row(
     host: HostMemory,
     before: list[float],
     on_device: list[int],
+    runs: Mapping[Computation, float],
 ) -> OffloadedValue | None:
     flat = live.schedule
     outs: dict[Instruction, int] = {}
@@ -160,14 +172,24 @@ def _row(
     peak = max(on_device, default=0)
     other = max(on_device[first : last + 1], default=0)
     bytes_out, bytes_in = sum(outs.values()), sum(backs.values())
+    often = runs.get(buffer.values[0].instruction.computation, 1.0) or 1.0
+    transfer = _seconds(outs, runs, host.bytes_per_second_to)
+    transfer += _seconds(backs, runs, host.bytes_per_second_from)
     return OffloadedValue(
         str(buffer.values[0].position),
         bytes_out,
         bytes_in,
-        bytes_out / host.bytes_per_second_to + bytes_in / host.bytes_per_second_from,
-        max(0.0, compute),
+        transfer / often,
+        max(0.0, compute) / often,
         max(0, other + size - peak),
     )
+
+
+def _seconds(
+    moves: Mapping[Instruction, int], runs: Mapping[Computation, float], rate: float
+) -> float:
+    """Of transfers, over all their runs."""
+    return sum(size * runs.get(x.computation, 1.0) for x, size in moves.items()) / rate
 
 
 def _end(copy: Instruction, flat: FlattenedSchedule) -> int:

@@ -15,7 +15,7 @@ from msa.passes.dead_code import EliminateDeadCode
 from msa.passes.rematerialization.always import Always
 from msa.passes.rematerialization.cloning import Cloner
 from msa.passes.rematerialization.costs import ComputeTimes
-from msa.passes.rematerialization.floor import Floor, floor_of
+from msa.passes.rematerialization.floor import Blocker, Floor, floor_of
 from msa.passes.rematerialization.options import RematerializationOptions
 from msa.passes.rematerialization.peak_priority import PeakPriority
 from msa.passes.rematerialization.result import Rematerialization
@@ -60,7 +60,7 @@ class _Driver:
         peaks, beside, output = self._measure()
         entry = module.entry
         before = peaks.get(entry, 0) + output + beside
-        floor = self._floor(output + beside)
+        floor = self._floor(output, beside)
         timeline = self._timeline(peaks, output + beside)
         changed = False
         session = None
@@ -150,7 +150,7 @@ class _Driver:
         steps = timeline_of(self.module.entry, self.options, peaks)
         return tuple(bytes_ + constant for bytes_ in steps)
 
-    def _floor(self, constant: int) -> Floor:
+    def _floor(self, output: int, beside: int) -> Floor:
         """The bound; what nothing reads goes in the end and is not counted."""
         module = self.module.clone()
         _remove_dead_code(module)
@@ -161,7 +161,13 @@ class _Driver:
                 continue
             floor = floor_of(computation, self.options, floors)
             floors[computation] = floor.bytes
-        return Floor(floor.bytes + constant, floor.instruction, floor.blockers)
+        rows = list(floor.blockers)
+        if output:
+            rows.append(Blocker("results", output, "they are counted throughout"))
+        if beside:
+            rows.append(Blocker("threads", beside, "they run beside the program"))
+        rows.sort(key=lambda row: -row.bytes)
+        return Floor(floor.bytes + output + beside, floor.instruction, tuple(rows))
 
     def _times(self) -> ComputeTimes:
         host = self.options.host

@@ -40,7 +40,7 @@ class Floor:
     Attributes:
         bytes: the bound.
         instruction: name of the step that needs it.
-        blockers: what is live there, largest first.
+        blockers: what is live there, largest first; together they have `bytes`.
     """
 
     bytes: int

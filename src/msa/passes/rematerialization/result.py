@@ -115,6 +115,23 @@ class Rematerialization:
         """Whether the limit is below what any choice of actions needs."""
         return self.floor.bytes > self.limit_bytes
 
+    def shortfall(self) -> str:
+        """Why the result does not fit, in a sentence; empty when it does."""
+        if self.fits:
+            return ""
+        floor = self.floor
+        share = f"{100 * floor.bytes / max(1, self.before_bytes):.1f} % of the peak"
+        if self.infeasible:
+            return (
+                f"infeasible: {floor.bytes} bytes ({share} before) are live at "
+                f"{floor.instruction} whatever is done, {self.limit_bytes} are allowed:"
+            )
+        return (
+            f"over the limit by {self.after_bytes - self.limit_bytes} bytes; the lowest "
+            f"that is not ruled out is {floor.bytes} ({share} before), at "
+            f"{floor.instruction}:"
+        )
+
     def require(self) -> Module:
         """The module, if it fits.
 
@@ -154,6 +171,10 @@ class Rematerialization:
         )
         lines = [peak, work]
         if not self.fits:
-            lines.append("infeasible" if self.infeasible else "over the limit")
+            lines.append(self.shortfall())
             lines += [f"  {blocker}" for blocker in self.floor.blockers[:8]]
+            rest = self.floor.blockers[8:]
+            if rest:
+                total = sum(blocker.bytes for blocker in rest)
+                lines.append(f"  and {len(rest)} more: {total} bytes")
         return "\n".join([*lines, *self.warnings])
