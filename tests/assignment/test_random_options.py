@@ -73,6 +73,16 @@ def test_programs_with_scratch_that_were_hard(seed, size) -> None:
     check(seed, size, scratch=True, kinds=PLAIN)
 
 
+# Operands of operations that run on were copied while these run; a branch that takes an
+# array itself read a copy made outside of it.
+@pytest.mark.parametrize(
+    ("seed", "size", "scratch"),
+    [(500123, 80, True), (600059, 80, False), (600468, 20, False)],
+)
+def test_programs_of_more_forms_that_were_hard(seed, size, scratch) -> None:
+    check(seed, size, scratch=scratch)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(20))
 def test_many_random_programs_with_scratch(block) -> None:

@@ -279,11 +279,16 @@ class _Builder:
         return candidates, elements
 
     def _is_in_a_call(self, instruction: Instruction) -> bool:
-        """Whether a call hands the value to the reader, so that a copy cannot."""
+        """Whether a call hands the value to the reader, so that a copy cannot.
+
+        A branch whose parameter is an array is handed it as by a call.
+        """
         graph, computation = self.analyses.call_graph, instruction.computation
         while not computation.is_entry:
             caller = graph.parent_call(computation)
             if caller is None or caller.opcode == "call":
+                return True
+            if caller.opcode == "conditional" and not _takes_tuple(computation):
                 return True
             computation = caller.computation
         return False
@@ -298,6 +303,10 @@ class _Builder:
         return (
             shape.is_array and shape.memory_space == self.options.alternate_memory_space
         )
+
+
+def _takes_tuple(computation: Computation) -> bool:
+    return any(p.shape.is_tuple for p in computation.parameters)
 
 
 def _kind(computation: Computation, caller: Instruction | None) -> str:
