@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 
 import msa
-from assignment.hlo_rows import PAIR, F, chain, count_options, loop, p, plan
+from assignment.hlo_rows import (
+    PAIR,
+    F,
+    chain,
+    count_options,
+    loop,
+    module,
+    p,
+    plan,
+)
 from msa.assignment.segments import segment
 from msa.errors import PlanError
 
@@ -81,4 +90,33 @@ def test_what_a_loop_hands_on_is_read_where_it_lies(faithful) -> None:
     # XLA copies the loop's result back, though the input still has the same bytes.
     evicted = [c.source for c in made.plan.copies if c.kind == "eviction"]
     assert evicted == (["wx"] if faithful else [])
+    made.plan.prove()
+
+
+@pytest.mark.parametrize("faithful", [False, True])
+def test_nothing_moves_inside_an_asynchronous_operation(faithful) -> None:
+    # What `w` reads last could be fetched while the operation's other steps run, if
+    # they were the steps at which they stand in the schedule.
+    started = f"(({F}, {F}), {F}, s32[])"
+    text = module(
+        f"{p('p0', 'p1')}\n  s = {started} async-start(p0, p1), calls=inside\n"
+        f"{chain('n', 8, 'p1')}\n  d = {F} async-done(s)\n  ROOT r = {F} add(d, n7)",
+        f"""
+inside {{
+  x = {F} parameter(0)
+  y = {F} parameter(1)
+{chain("i", 8, "x")}
+  ROOT w = {F} add(i7, y)
+}}
+""",
+    )
+    made = plan(
+        text,
+        count_options(
+            faithful=faithful,
+            is_use_allowed_in_alternate_mem_fn=lambda use: use.instruction.name != "s",
+        ),
+    )
+    inside = made.module.computation("inside")
+    assert {i.opcode for i in inside.instructions} == {"parameter", "negate", "add"}
     made.plan.prove()

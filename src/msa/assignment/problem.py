@@ -245,6 +245,29 @@ class Problem:
         return levels
 
     @cached_property
+    def runs_asynchronously(self) -> list[bool]:
+        """Per region, whether it runs within an asynchronous operation.
+
+        Its steps then stand for any time from the operation's start to its done.
+        """
+        found: list[bool | None] = [None] * len(self.regions)
+        for number in range(len(self.regions)):
+            chain = []
+            here: int | None = number
+            answer = False
+            while here is not None:
+                known, region = found[here], self.regions[here]
+                if known is not None or region.kind == "async" or region.caller < 0:
+                    answer = region.kind == "async" if known is None else known
+                    found[here] = answer
+                    break
+                chain.append(here)
+                here = self.region_of[region.caller]
+            for member in chain:
+                found[member] = answer
+        return [bool(answer) for answer in found]
+
+    @cached_property
     def outermost(self) -> list[int]:
         """Per step, the step of the entry that runs it; itself, in the entry."""
         callers = []

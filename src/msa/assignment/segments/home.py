@@ -40,11 +40,12 @@ def may_write(state: State, request: AllocationRequest) -> bool:
     """Whether the source may be written to its storage in default memory.
 
     Not inside a region while the caller reads it there, or if it is an input that
-    the program may not overwrite.
+    the program may not overwrite; and not while an asynchronous operation runs.
     """
     source = request.source
     return source.region == 0 or not (
-        _is_read_only(state, source.value)
+        state.problem.runs_asynchronously[source.region]
+        or _is_read_only(state, source.value)
         or any(_is_read_at(r, source.position.step) for _, r in _residents(request))
     )
 

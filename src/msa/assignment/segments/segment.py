@@ -92,7 +92,7 @@ def allocate_segment(state: State, request: AllocationRequest) -> int:
         and at_start.space is not at_end.space
     ):
         return failures | REQUIRES_UNCOMMIT
-    if _may_prefetch(request, at_end) and _may_gain(state, request):
+    if _may_prefetch(state, request, at_end) and _may_gain(state, request):
         outcome = _prefetch(state, request, previous)
         if outcome == SUCCESS:
             return SUCCESS
@@ -174,7 +174,9 @@ def _pin_in_default(request: AllocationRequest) -> Allocation:
     return allocation
 
 
-def _may_prefetch(request: AllocationRequest, at_end: Required | None) -> bool:
+def _may_prefetch(
+    state: State, request: AllocationRequest, at_end: Required | None
+) -> bool:
     return (
         (request.allow_prefetch or request.end_in_alternate)
         and not request.source.contiguous
@@ -182,6 +184,8 @@ def _may_prefetch(request: AllocationRequest, at_end: Required | None) -> bool:
         and not request.only_extend
         and not (at_end is not None and at_end.space is DEFAULT)
         and not request.end_in_default
+        # What is fetched there would have to last as long as the operation.
+        and not state.problem.runs_asynchronously[request.source.region]
     )
 
 
