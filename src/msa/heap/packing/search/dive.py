@@ -15,7 +15,9 @@ from msa.heap.packing.search.inference import infer
 from msa.heap.packing.search.state import PLACED, State
 
 #: Entries (items times sections) of a part in which a node costs one unit of effort.
-_ENTRIES_PER_UNIT = 2500
+_ENTRIES_PER_UNIT = 4000
+#: Items of a search whose preparation costs one unit.
+_ITEMS_PER_UNIT = 4
 
 
 def node_cost(entries: int) -> int:
@@ -81,6 +83,8 @@ class Dive:
         nodes: decisions made. spent: effort of all nodes visited, see `node_cost`.
         weights: per section of the root, 1 + the failures that it caused.
 
+    The search ends after `limit` decisions without getting further than before.
+
     With `start`, ids that are placed first where they can be, without alternatives,
     the search is not complete either: it explores what follows these decisions.
     """
@@ -100,6 +104,7 @@ class Dive:
         "_placed_at",
         "_skipped",
         "_start",
+        "_stop",
         "nodes",
         "offsets",
         "spent",
@@ -118,7 +123,7 @@ class Dive:
         start: Sequence[int] = (),
     ) -> None:
         self._capacity = capacity
-        self._limit = limit
+        self._limit = self._stop = limit
         self._effort = effort
         self._branching = branching
         self._start = list(reversed(start))
@@ -135,7 +140,7 @@ class Dive:
         self.weights = np.ones(int(core.section_ids.max(initial=0)) + 1)
         self.offsets = np.zeros(ids, dtype=np.int64)
         self.nodes = 0
-        self.spent = 1
+        self.spent = 1 + core.items // _ITEMS_PER_UNIT
         lower = np.maximum(core.fixed, 0)
         state = State.enter(core, lower, np.zeros_like(lower), capacity)
         self._frames = [_Frame(core, state, [])]
@@ -145,7 +150,7 @@ class Dive:
         frames = self._frames
         if not self._infer(frames[0].core, frames[0].state):
             return Outcome.REFUTED
-        while self.nodes < self._limit and self.spent < self._effort:
+        while self.nodes < self._stop and self.spent < self._effort:
             if not self._step(frames[-1]):
                 if not self._backtrack():
                     return self._exhausted()
@@ -215,19 +220,21 @@ class Dive:
         if left >= self._fewest:
             return
         self._fewest = left
+        self._stop = self.nodes + self._limit
         top = frames[-1]
         unplaced = [top.core.ids[top.state.lower < PLACED]]
         unplaced += [part.ids for frame in frames for part, _ in frame.parts or ()]
         self._deepest = (self._placed_at.copy(), np.concatenate(unplaced))
 
-    def deepest(self) -> tuple[int, list[int]]:
-        """The fewest items that were left, and the ids placed then, in order."""
+    def deepest(self) -> list[int]:
+        """The ids placed when the fewest items were left, in order."""
         if self._deepest is None:
-            return self._fewest, []
+            return []
         placed_at = self._deepest[0].copy()
         placed_at[self._deepest[1]] = -1
         order = np.argsort(placed_at, kind="stable")
-        return self._fewest, order[placed_at[order] >= 0].tolist()
+        placed: list[int] = order[placed_at[order] >= 0].tolist()
+        return placed
 
     def _split(self, frame: _Frame) -> bool:
         """Open a frame if the rest fell into parts, or shrank to a half."""

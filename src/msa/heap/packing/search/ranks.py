@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from msa.heap.packing.instance import Ints
-from msa.heap.packing.search.branching import Branching
 from msa.heap.packing.search.core import Core
 
 Floats = npt.NDArray[np.float64]
@@ -94,17 +92,13 @@ def random_rank(of: ItemFeatures, random: np.random.Generator) -> Ints:
     return _as_rank(np.argsort(-score, kind="stable"))
 
 
-#: The tries with fixed ranks, before the random ones.
-FIXED_TRIES = 10
+#: How many ranks are fixed; those after them are random.
+FIXED_RANKS = 5
 
 
-def tries(core: Core, random: np.random.Generator) -> Iterator[tuple[Ints, Branching]]:
-    """Ranks and branchings, without end: the fixed ones first, then random."""
+def nth_rank(core: Core, number: int, random: np.random.Generator) -> Ints:
+    """The rank of a try: the fixed ones first, then random ones."""
     features = item_features(core)
-    fixed = fixed_ranks(features)
-    for rank in fixed:
-        yield rank, "lowest"
-        yield rank, "tight"
-    while True:
-        yield random_rank(features, random), "lowest"
-        yield random_rank(features, random), "tight"
+    if number < FIXED_RANKS:
+        return fixed_ranks(features)[number]
+    return random_rank(features, random)
