@@ -12,10 +12,25 @@ from msa.assignment.problem import Problem
 class Accesses:
     """Bytes read and written in alternate memory, per step; `dead` steps take no time."""
 
-    __slots__ = ("_bytes", "_counts", "_problem", "_read", "_written")
+    __slots__ = (
+        "_bytes",
+        "_compute",
+        "_counts",
+        "_rates",
+        "_read",
+        "_total",
+        "_written",
+    )
 
     def __init__(self, problem: Problem, dead: Set[int] = frozenset()) -> None:
-        self._problem = problem
+        machine = problem.machine
+        self._rates = (
+            machine.default_bandwidth,
+            machine.alternate_read_bandwidth,
+            machine.alternate_write_bandwidth,
+        )
+        self._compute = problem.compute_seconds
+        self._total = [max(total, 0.0) for total in problem.total_bytes]
         self._bytes = bytes_of_places(problem)
         self._read = [0.0] * problem.end
         self._written = [0.0] * problem.end
@@ -49,18 +64,14 @@ class Accesses:
         """
         if not self._counts[step]:
             return 0.0, 0.0
-        problem = self._problem
-        machine = problem.machine
+        default, reading, writing = self._rates
         read += self._read[step]
         written += self._written[step]
-        total = max(problem.total_bytes[step], 0.0)
-        slow = max(total - read - written, 0.0) / machine.default_bandwidth
-        memory = (
-            read / machine.alternate_read_bandwidth
-            + written / machine.alternate_write_bandwidth
-            + slow
-        )
-        seconds = max(problem.compute_seconds[step], memory)
+        slow = self._total[step] - read - written
+        slow = slow / default if slow > 0.0 else 0.0
+        memory = read / reading + written / writing + slow
+        compute = self._compute[step]
+        seconds = memory if memory > compute else compute
         return seconds, seconds - slow
 
     def gain(self, step: int, read: float, written: float) -> float:
