@@ -36,7 +36,9 @@ def compare(new: dict[str, Any], old: dict[str, Any]) -> list[str]:
         known = rows.get(row["instructions"])
         if known:
             ratios = ", ".join(
-                f"{s} {row[s] / max(known[s], 1e-9):.2f}" for s in stages.STAGES
+                f"{s} {row[s] / max(known[s], 1e-9):.2f}"
+                for s in (*stages.STAGES, "peak_MiB")
+                if s in known
             )
             lines.append(f"{row['instructions']} instructions, × before: {ratios}")
     return lines

@@ -1,15 +1,18 @@
-"""CPU seconds of each stage from text to verified plan, and how they grow.
+"""CPU seconds of each stage from text to verified plan, how they grow, peak memory.
 
     python -m benchmarks.stages [--sizes 1000 2000 4000 8000]
 
 Generated modules: layers of a dot, a bias and a tanh whose results the backward half
-reads again. The exponent is the slope of log(seconds) over log(instructions).
+reads again. The exponent is the slope of log(seconds) over log(instructions). Memory is
+the most that the process has held so far, so sizes are measured in ascending order.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import resource
+import sys
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -50,7 +53,7 @@ def measure(sizes: Sequence[int], strategy: str = "greedy") -> list[dict[str, An
     target = msa.Target.preset("tpu_v5e").replace(alternate_memory_bytes="16MiB")
     options = msa.Options(strategy=strategy)  # type: ignore[arg-type]
     rows = []
-    for size in sizes:
+    for size in sorted(sizes):
         text = training_step(size)
         marks = [time.process_time()]
         module = msa.parse(text)
@@ -66,8 +69,15 @@ def measure(sizes: Sequence[int], strategy: str = "greedy") -> list[dict[str, An
         row: dict[str, Any] = {"instructions": module.instruction_count}
         for stage, a, b in zip(STAGES, marks[:-1], marks[1:], strict=True):
             row[stage] = b - a
+        row["peak_MiB"] = _peak_mib()
         rows.append(row)
     return rows
+
+
+def _peak_mib() -> float:
+    """The most memory that this process has held so far."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)
 
 
 def exponent(rows: Sequence[dict[str, Any]], stage: str) -> float:
@@ -82,13 +92,18 @@ def exponent(rows: Sequence[dict[str, Any]], stage: str) -> float:
 def table(rows: Sequence[dict[str, Any]]) -> str:
     """Rows for people, growth in the last."""
     body = [
-        (f"{row['instructions']:,}", *(f"{row[s]:.2f} s" for s in STAGES))
+        (
+            f"{row['instructions']:,}",
+            *(f"{row[s]:.2f} s" for s in STAGES),
+            f"{row['peak_MiB']:.0f} MiB",
+        )
         for row in rows
     ]
     if len(rows) > 2:
         grown = (f"n^{exponent(rows, s):.2f}" for s in STAGES)
-        body.append(("growth", *grown))
-    return format_table(("instructions", *STAGES), body, right={0, 1, 2, 3, 4, 5})
+        body.append(("growth", *grown, ""))
+    head = ("instructions", *STAGES, "memory")
+    return format_table(head, body, right=set(range(len(head))))
 
 
 def main() -> None:
