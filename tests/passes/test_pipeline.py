@@ -203,7 +203,7 @@ def test_a_pass_that_breaks_the_module_and_says_nothing_is_named() -> None:
 SHARED = os.environ.get("MSA_SHARED")
 PIPELINES = (
     "dce,cse,dce",
-    "copy-insertion,cse,dce,schedule{algorithm=list}",
+    "schedule{algorithm=list},copy-insertion,cse,dce",
     "host-offload-legalize,host-offload,host-transfers-async",
     "schedule{algorithm=dfs},rematerialize{memory_limit=64MiB},dce",
     "memory-space-propagation",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from msa.dealloc.interpreter import Finding, Interpreter, Run, explore
 from msa.dealloc.ir import Function
+from msa.hlo.arguments import expect
 
 
 @dataclass(slots=True)
@@ -72,6 +73,9 @@ def check(
     >>> check(function).findings[0].kind.value
     'leak'
     """
+    function = expect(function, Function, where="check", what="a Function")
+    if reference is not None:
+        reference = expect(reference, Function, where="check", what="a Function")
     report = CheckReport()
     names = tuple(marked)
     if scripts is None:

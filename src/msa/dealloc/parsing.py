@@ -22,6 +22,7 @@ from msa.dealloc.ir import (
     Value,
 )
 from msa.dealloc.printing import PLAIN_OPERATIONS
+from msa.hlo.arguments import expect
 
 _TOKEN: Final = re.compile(
     r"\s*(?:(?P<comment>//.*)|(?P<string>\"(?:[^\"\\]|\\.)*\")|(?P<type>buf<[^<>]*>)"
@@ -65,7 +66,7 @@ def parse(text: str) -> BufferModule:
     ['f']
     """
     module = BufferModule()
-    reader = _Reader(text)
+    reader = _Reader(expect(text, str, where="dealloc.parse", what="text"))
     while True:
         function = reader.function()
         if function is None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal, get_args
 
 from msa.dealloc.dominance import Dominance, check_no_loops
 from msa.dealloc.edges import Interfaces, region_number
@@ -38,6 +38,13 @@ from msa.dealloc.ownership import own_returns
 from msa.dealloc.parsing import parse_function
 from msa.dealloc.printing import print_function
 from msa.dealloc.verifier import verify_function
+from msa.errors import OptionsError, shown
+from msa.hlo.arguments import expect
+
+_WORDS: Final = {
+    "unknown_ops": get_args(UnknownOps),
+    "on_alias_mutation": ("error", "warn", "ignore"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +71,14 @@ class DeallocationOptions:
     own_returns: bool = True
     last_use_in_block: bool = True
     rerun_safe: bool = True
+
+    def __post_init__(self) -> None:
+        for name, known in _WORDS.items():
+            if getattr(self, name) not in known:
+                raise OptionsError(
+                    f"{name} is one of {', '.join(known)}, not "
+                    f"{shown(getattr(self, name))}"
+                )
 
     @staticmethod
     def strict_source() -> DeallocationOptions:
@@ -132,7 +147,9 @@ def place_deallocations(
     >>> check(freed.functions["f"]).clean
     True
     """
-    options = options or DeallocationOptions()
+    where = "place_deallocations"
+    module = expect(module, BufferModule, where=where, what="a BufferModule")
+    options = _options(options, where)
     done, reports = BufferModule(), []
     first: BufferIRError | None = None
     for function in module.functions.values():
@@ -166,13 +183,21 @@ def place_in_function(
     >>> [op.kind for op in freed.walk()]
     ['alloc', 'use', 'dealloc', 'return']
     """
-    options = options or DeallocationOptions()
+    where = "place_in_function"
+    function = expect(function, Function, where=where, what="a Function")
+    options = _options(options, where)
     verify_function(function)
     copy = _copy(function)
     report = DeallocationReport(function.name)
     _Placer(copy, options, report).run()
     verify_function(copy)
     return copy, report
+
+
+def _options(options: DeallocationOptions | None, where: str) -> DeallocationOptions:
+    if options is None:
+        return DeallocationOptions()
+    return expect(options, DeallocationOptions, where=where, what="DeallocationOptions")
 
 
 def _copy(function: Function) -> Function:

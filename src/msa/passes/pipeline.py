@@ -12,6 +12,7 @@ from msa.analysis.manager import AnalysisManager
 from msa.errors import HloVerifyError, InternalError, MsaError, OptionsError, shown
 from msa.hlo import verify
 from msa.hlo.module import Module
+from msa.passes.arguments import module_of
 from msa.passes.base import Pass
 from msa.passes.registry import make_pass
 
@@ -82,6 +83,7 @@ class Pipeline:
             HloVerifyError: the input breaks a rule of the IR.
             InternalError: a pass broke one (the pass and the rule are named).
         """
+        module = module_of(module, "Pipeline.run")
         self.records.clear()
         result = module.clone()
         if self.verify_each:

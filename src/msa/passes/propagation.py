@@ -15,11 +15,13 @@ from typing import ClassVar
 from msa.analysis.call_graph import CallGraph
 from msa.analysis.dataflow import DataflowAnalysis
 from msa.analysis.manager import AnalysisManager
+from msa.errors import HloError, did_you_mean
 from msa.hlo.computation import Computation
 from msa.hlo.instruction import Instruction
 from msa.hlo.layout import Layout
 from msa.hlo.module import Module
 from msa.hlo.shape import Shape, ShapeIndex
+from msa.passes.arguments import module_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,14 @@ def propagate_memory_spaces(module: Module, computation: str = "") -> Module:
     >>> str(propagate_memory_spaces(module).computation("body").parameters[0].shape)
     'f32[8]{0:S(1)}'
     """
+    module = module_of(module, "propagate_memory_spaces")
+    names = [c.name for c in module.computations]
+    if computation and computation not in names:
+        raise HloError(
+            f"there is no computation {computation!r}",
+            where="propagate_memory_spaces",
+            hint=did_you_mean(str(computation), names, "see module.computations"),
+        )
     result = module.clone()
     propagation = _Propagation(result, CallGraph.run(result))
     if computation:
@@ -81,6 +91,7 @@ def check_memory_spaces(module: Module, *, inside_fusions: bool = False) -> list
     >>> check_memory_spaces(module)
     []
     """
+    module = module_of(module, "check_memory_spaces")
     dataflow = _dataflow(module, CallGraph.run(module))
     problems = []
     for value in dataflow.values:

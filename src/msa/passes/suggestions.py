@@ -10,6 +10,7 @@ from msa.analysis.memory_boundedness import CostModel
 from msa.analysis.values import Value
 from msa.errors import OptionsError
 from msa.hlo.module import Module
+from msa.passes.arguments import module_of, one_of
 from msa.target import Target
 
 
@@ -75,6 +76,8 @@ def suggest(
     >>> [(s.value, s.last_use) for s in suggest(module, msa.Target.preset("tpu_v5e"))]
     [('y{}', 2), ('x{}', 1)]
     """
+    module = module_of(module, "suggest")
+    target = one_of(target, Target, "suggest")
     analyses = analyses or AnalysisManager(module)
     if analyses.module is not module:
         raise OptionsError(

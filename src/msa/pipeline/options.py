@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from msa.assignment import Options
+from msa.errors import OptionsError, shown
+from msa.passes.arguments import one_of
 from msa.passes.binding import BindingOptions
 
 
@@ -44,3 +46,30 @@ class PipelineOptions:
     prove: bool = True
     fail_fast: bool = False
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        one_of(self.assignment, Options, "PipelineOptions.assignment")
+        one_of(self.binding, BindingOptions, "PipelineOptions.binding")
+        settings = self.rematerialization
+        if not isinstance(settings, dict) or not all(
+            isinstance(n, str) for n in settings
+        ):
+            raise OptionsError(
+                f"rematerialization is a dict of settings, not {shown(settings)}"
+            )
+        if self.space_limit is not None and not callable(self.space_limit):
+            raise OptionsError(
+                f"space_limit is a function of a memory space, not "
+                f"{shown(self.space_limit)}",
+                hint="space_limit={5: 1 << 30}.get, with 0 for the others",
+            )
+        space = self.temporary_space
+        if space is not None and not isinstance(space, int):
+            raise OptionsError(f"temporary_space is a number, not {shown(space)}")
+        if not isinstance(self.processes, tuple) or not all(
+            isinstance(p, int) for p in self.processes
+        ):
+            raise OptionsError(
+                f"processes is a tuple of numbers, one per device, not "
+                f"{shown(self.processes)}"
+            )

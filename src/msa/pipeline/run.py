@@ -13,6 +13,7 @@ from msa.assignment import Assignment, assign
 from msa.errors import CapacityError, PlanError
 from msa.hlo import verify
 from msa.hlo.module import Module
+from msa.passes.arguments import module_of, one_of, options_of
 from msa.passes.binding import (
     Binding,
     Kind,
@@ -77,7 +78,13 @@ def run(
     >>> result.address("y").space
     1
     """
-    return _Flow(module, target, options or PipelineOptions(), platform).run()
+    module = module_of(module, "pipeline.run")
+    target = one_of(target, Target, "pipeline.run")
+    options = options_of(options, PipelineOptions, "pipeline.run")
+    if isinstance(platform, str):
+        platform = Platform.preset(platform, target)
+    platform = one_of(platform, Platform, "pipeline.run")
+    return _Flow(module, target, options, platform).run()
 
 
 class _Flow:
@@ -86,13 +93,11 @@ class _Flow:
         module: Module,
         target: Target,
         options: PipelineOptions,
-        platform: Platform | str,
+        platform: Platform,
     ) -> None:
         self.module = module
         self.target = target
         self.options = options
-        if isinstance(platform, str):
-            platform = Platform.preset(platform, target)
         self.platform, self.fast = with_fast_memory(
             platform, target, options.assignment.alternate_memory_space
         )

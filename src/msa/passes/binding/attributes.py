@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from msa.hlo.arguments import expect
 from msa.hlo.instruction import Instruction
 from msa.passes.binding.errors import BindingError
 
@@ -22,7 +23,7 @@ def parse_memory_spaces(text: str) -> dict[int, int]:
     >>> parse_memory_spaces("{ 0 : 1, 1:0 }"), parse_memory_spaces("{}")
     ({0: 1, 1: 0}, {})
     """
-    inside = text.strip()
+    inside = expect(text, str, where="parse_memory_spaces", what="text").strip()
     if not (inside.startswith("{") and inside.endswith("}") and len(inside) > 1):
         raise BindingError(
             f"memory spaces are written {{number:space,…}}, not {text!r}"

@@ -155,7 +155,7 @@ class Platform:
             OptionsError: there is no such platform.
         """
         makers = {"tpu": _tpu, "gpu": _gpu, "cpu": _cpu}
-        if name not in makers:
+        if not isinstance(name, str) or name not in makers:
             raise OptionsError(f"unknown platform {name!r}; known: {', '.join(makers)}")
         return makers[name](target or Target.preset("tpu_v5e"))
 

@@ -5,11 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from msa.errors import OptionsError, shown
 from msa.hlo.computation import Computation
 from msa.hlo.instruction import Instruction
 from msa.hlo.opcode import is_elementwise
 from msa.passes.binding.domains import Kind
 
+_LEAST: Final = {
+    "registers_per_thread": 0,
+    "register_reserve": 0,
+    "shared_bytes": 0,
+    "shared_alignment": 1,
+}
 _VIEWS: Final = frozenset({"bitcast", "broadcast", "get-tuple-element", "reshape"})
 
 
@@ -31,6 +38,14 @@ class KernelBudget:
     shared_bytes: int = 48 << 10
     shared_alignment: int = 16
     bank_padding: bool = False
+
+    def __post_init__(self) -> None:
+        for name, least in _LEAST.items():
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+                raise OptionsError(
+                    f"{name} is a whole number, at least {least}, not {shown(value)}"
+                )
 
     @property
     def register_bytes(self) -> int:

@@ -12,6 +12,7 @@ from msa.errors import HloError
 from msa.hlo.computation import Computation
 from msa.hlo.instruction import Instruction
 from msa.hlo.module import Module
+from msa.passes.arguments import module_of, one_of, options_of
 from msa.passes.binding.annotations import placed_domain, placement_of
 from msa.passes.binding.coloring import (
     GpuColoring,
@@ -40,6 +41,11 @@ class BindingOptions:
     coloring: GpuColoring = field(default_factory=GpuColoring)
     constant_limit: int = 64 << 10
     kernel: KernelBudget = field(default_factory=KernelBudget)
+
+    def __post_init__(self) -> None:
+        one_of(self.coloring, GpuColoring, "BindingOptions.coloring")
+        one_of(self.kernel, KernelBudget, "BindingOptions.kernel")
+        one_of(self.constant_limit, int, "BindingOptions.constant_limit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +148,13 @@ def bind_memory_spaces(
     >>> [(row.value, row.domain.kind.value, row.reason) for row in binding.rows]
     [('x{}', 'vmem', 'layout'), ('y{}', 'hbm', 'default')]
     """
+    module = module_of(module, "bind_memory_spaces")
     if isinstance(platform, str):
         platform = Platform.preset(platform)
+    platform = one_of(platform, Platform, "bind_memory_spaces")
+    options = options_of(options, BindingOptions, "bind_memory_spaces")
     analysis = alias or AliasAnalysis.run(module)
-    return _Binder(module, platform, options or BindingOptions(), analysis).run()
+    return _Binder(module, platform, options, analysis).run()
 
 
 class _Binder:
@@ -306,8 +315,10 @@ def check_binding(
     >>> check_binding(module, bind_memory_spaces(module, "tpu"))
     ['h{}: y cannot read host-pinned memory']
     """
+    module = module_of(module, "check_binding")
+    binding = one_of(binding, Binding, "check_binding")
+    coloring = options_of(options, BindingOptions, "check_binding").coloring
     analysis = alias or AliasAnalysis.run(module)
-    coloring = (options or BindingOptions()).coloring
     domains = _domains(binding.rows, analysis)
     return list(violations(analysis, binding.platform, domains, coloring))
 

@@ -37,13 +37,18 @@ class SymmetricFilter:
     max_bytes: int | None = None
 
     def __post_init__(self) -> None:
-        if self.kind not in COLLECTIVES | {ALL}:
+        if not isinstance(self.kind, str) or self.kind not in COLLECTIVES | {ALL}:
             raise OptionsError(
                 f"{self.kind!r} is no collective; known: "
                 f"{', '.join(sorted(COLLECTIVES))}, or {ALL!r}"
             )
-        if self.element_type and self.element_type not in PRIMITIVE_TYPES:
-            raise OptionsError(f"unknown element type {self.element_type!r}")
+        named = self.element_type
+        if not isinstance(named, str) or (named and named not in PRIMITIVE_TYPES):
+            raise OptionsError(f"unknown element type {named!r}")
+        if self.max_bytes is not None and not isinstance(self.max_bytes, int):
+            raise OptionsError(
+                f"max_bytes is a number of bytes, not {self.max_bytes!r}"
+            )
 
     def matches(self, x: Instruction) -> bool:
         """Whether a collective (or either half of one) is meant."""

@@ -13,6 +13,7 @@ from msa.analysis.schedulers import update_schedule
 from msa.hlo.instruction import Instruction
 from msa.hlo.module import ComputationLayout, Module
 from msa.hlo.shape import Shape
+from msa.passes.arguments import module_of
 from msa.passes.common_subexpressions import EliminateCommonSubexpressions
 from msa.passes.offload.round_trips import keep_results_on_host
 from msa.passes.offload.updates import place_update
@@ -87,6 +88,7 @@ def offload_to_host(
     >>> str(root.shape), root.opcode, str(root.operands[0].shape)
     ('f32[8]{0}', 'copy', 'f32[8]{0:S(5)}')
     """
+    module = module_of(module, "offload_to_host")
     result = module.clone()
     offload = _run(result, automatic_host_compute)
     return HostOffloading(

@@ -14,6 +14,7 @@ from msa.analysis.values import HloBuffer
 from msa.hlo.computation import Computation
 from msa.hlo.instruction import Instruction
 from msa.hlo.module import Module
+from msa.passes.arguments import module_of, one_of
 from msa.passes.offload.vocabulary import HOST
 from msa.passes.rematerialization.options import HostMemory
 from msa.passes.runs import runs_of
@@ -93,6 +94,8 @@ def offload_report(
     >>> row.bytes_out, row.transfer_seconds, row.hidden_seconds, row.can_hide
     (32, 1.5, 1.5, True)
     """
+    module = module_of(module, "offload_report")
+    host = one_of(host, HostMemory, "offload_report")
     live = LiveRanges.run(module)
     if costs is None:
         options = CostOptions(per_second_rates=host.rates)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from msa.analysis.manager import AnalysisManager
 from msa.errors import OptionsError
 from msa.hlo.module import Module
+from msa.passes.arguments import module_of
 from msa.passes.copies import replace_contents
 from msa.passes.rematerialization import driver
 from msa.passes.rematerialization.options import RematerializationOptions
@@ -58,6 +59,7 @@ def rematerialize(
     >>> [action.block for action in result.actions], result.added.bytes_accessed
     ([('wide',)], 4100.0)
     """
+    module = module_of(module, "rematerialize")
     try:
         options = RematerializationOptions(memory_limit_bytes, **settings)  # type: ignore[arg-type]
     except TypeError as error:
