@@ -206,3 +206,20 @@ def test_corpus(large):
             canonical = module.to_text(canonical=True)
             digest = hashlib.sha256(canonical.encode()).hexdigest()
             assert digest == row["canonical_sha256"], row["file"]
+
+
+def test_a_file_may_start_with_a_byte_order_mark(tmp_path):
+    path = tmp_path / "m.hlo"
+    path.write_bytes(b"\xef\xbb\xbfENTRY e { ROOT p = f32[4] parameter(0) }")
+    assert msa.load(path).entry.name == "e"
+
+
+def test_a_folder_without_texts_says_how_to_dump(tmp_path):
+    with pytest.raises(FileFormatError, match="0 module texts .*--xla_dump_to"):
+        msa.load(tmp_path)
+
+
+def test_a_name_that_no_text_has_lists_those_there_are(tmp_path):
+    (tmp_path / "one.hlo").write_text("ENTRY e { ROOT p = f32[4] parameter(0) }")
+    with pytest.raises(FileFormatError, match="pass name= one of: one.hlo"):
+        msa.load(tmp_path, name="two")

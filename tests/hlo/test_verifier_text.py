@@ -121,6 +121,7 @@ set-size-bounds | movement | set-dimension-size(x, size), dimensions={0} | set-d
 set-size-operand | movement | set-dimension-size(x, size) | set-dimension-size(x, zero)
 copy-shape | movement | same = f32[4,8] copy | same = f32[8,4] copy
 copy-type | movement | same = f32[4,8] copy | same = u32[4,8] copy
+bitcast-bytes | movement | back = f32[8,4] bitcast(r) | back = f32[8,5] bitcast(r)
 # products ----------------------------------------------------------------------
 dot-shape | products | d = f32[3,8,16] dot | d = f32[3,16,8] dot
 dot-contracting | products | lhs_contracting_dims={2} | lhs_contracting_dims={1}
@@ -265,6 +266,9 @@ send-done-operand | async | send-done(sn) | send-done(rc)
 recv-token | async | recv(tok) | recv(x)
 recv-done-operand | async | recv-done(rc) | recv-done(sn)
 recv-host | async | recv(tok), channel_id=2 | recv(tok), channel_id=2, is_host_transfer=true
+handle-read | async | cd = f32[8]{0:S(1)} copy-done(cs) | early = f32[8] get-tuple-element(cs), index=1 cd = f32[8]{0:S(1)} copy-done(cs)
+send-channel | async | send-done(sn), channel_id=1 | send-done(sn), channel_id=3
+recv-channel | async | recv-done(rc), channel_id=2 | recv-done(rc), channel_id=1
 # collectives -------------------------------------------------------------------
 all-reduce-shape | collective | ar = f32[8,4] all-reduce | ar = f32[4,8] all-reduce
 all-reduce-type | collective | ar = f32[8,4] all-reduce | ar = s32[8,4] all-reduce
@@ -292,6 +296,18 @@ outfeed-token | collective | outfeed(dep, tok) | outfeed(dep, dep)
 dependency-token | collective | add-dependency(sum, tok) | add-dependency(sum, sum)
 replica-id-type | collective | id = u32[] replica-id | id = s32[] replica-id
 partition-id-shape | collective | part = u32[] part | part = u32[1] part
+all-gather-uneven | collective | replica_groups=[2,2]<=[4] | replica_groups={{0,1,2},{3}}
+reduce-scatter-uneven | collective | reduce-scatter(ag), replica_groups={{0,1},{2,3}} | reduce-scatter(ag), replica_groups={{0},{1,2,3}}
+all-to-all-uneven | collective | {{0,1,2,3}}, dimensions={1} | {{0},{1,2,3}}, dimensions={1}
+# custom calls ------------------------------------------------------------------
+custom-layout-count | custom | {f32[8]{0}, ( | {(
+custom-layout-shape | custom | {f32[8]{0}, ( | {f32[9]{0}, (
+custom-alias-operand | custom | {0}: (0, {}) | {0}: (2, {})
+custom-alias-negative | custom | {0}: (0, {}) | {0}: (-1, {})
+custom-alias-output | custom | {0}: (0, {}) | {2}: (0, {})
+custom-alias-index | custom | (1, {1}) | (1, {2})
+custom-alias-shape | custom | (1, {1}) | (1, {0})
+custom-alias-depth | custom | (0, {}) | (0, {0})
 # header ------------------------------------------------------------------------
 alias-output | header | {0}: (0, {}, may-alias) | {2}: (0, {}, may-alias)
 alias-output-depth | header | {0}: (0, {}, may-alias) | {0,0}: (0, {}, may-alias)

@@ -266,7 +266,19 @@ ENTRY main {
 }
 """
 
+CUSTOM = """
+HloModule custom
+
+ENTRY main {
+  x = f32[8] parameter(0)
+  t = (s32[4], f32[2]) parameter(1)
+  c = (f32[8], f32[2]) custom-call(x, t), custom_call_target="c", operand_layout_constraints={f32[8]{0}, (s32[4]{0}, f32[2]{0})}, output_to_operand_aliasing={{0}: (0, {}), {1}: (1, {1})}
+  ROOT r = f32[2] get-tuple-element(c), index=1
+}
+"""
+
 MODULES = {
+    "custom": CUSTOM,
     "elementwise": ELEMENTWISE,
     "movement": MOVEMENT,
     "products": PRODUCTS,

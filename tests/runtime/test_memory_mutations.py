@@ -14,12 +14,20 @@ import pytest
 from collective_support import PATIENT, QUICK, Cluster
 from msa.runtime.collective import DeviceWorld
 from msa.runtime.host import HostMemoryPool, TransferManager
-from runtime import collective_mutation_rows, host_mutation_rows
+from runtime import (
+    collective_mutation_rows,
+    host_mutation_rows,
+    mapping_mutation_rows,
+)
 from runtime.test_mutations import module_at
 
 ROWS = [
     pytest.param(path, *row, id=row[0].replace(" ", "-"))
-    for rows in (collective_mutation_rows, host_mutation_rows)
+    for rows in (
+        collective_mutation_rows,
+        mapping_mutation_rows,
+        host_mutation_rows,
+    )
     for path, listed in rows.FILES.items()
     for row in listed
 ]

@@ -8,6 +8,8 @@ import os
 import re
 import sys
 import zlib
+from collections.abc import Iterable
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import Final
@@ -96,7 +98,7 @@ def read_text(path: str | Path, name: str | None = None) -> str:
             return _proto_text(data, path)
         if path.suffix == ".gz" or data[:2] == b"\x1f\x8b":
             data = gzip.decompress(data)
-        return data.decode()
+        return data.decode("utf-8-sig")  # some editors start files with a mark
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise FileFormatError(
             f"cannot be read: {error}", where=str(path), hint="is it HLO text?"
@@ -167,15 +169,14 @@ def pick_dump(folder: Path, name: str | None = None) -> Path:
             continue
         found.setdefault(module, []).append((rank, number, path))
     if not found:
-        texts = [p for p in sorted(folder.iterdir()) if _is_text(p)]
-        if name is not None:
-            texts = [p for p in texts if name in p.name]
+        all_texts = [p for p in sorted(folder.iterdir()) if _is_text(p)]
+        texts = [p for p in all_texts if name is None or name in p.name]
         if len(texts) == 1:
             return texts[0]
         raise FileFormatError(
             f"{len(texts)} module texts fit in this folder",
             where=str(folder),
-            hint="name one of: " + ", ".join(p.name for p in texts[:10]),
+            hint=_choice(p.name for p in (texts or all_texts)),
         )
     fitting = [m for m in found if name is None or m == name] or [
         m for m in found if name is not None and name in m
@@ -184,9 +185,16 @@ def pick_dump(folder: Path, name: str | None = None) -> Path:
         raise FileFormatError(
             f"{len(fitting)} modules fit in this folder",
             where=str(folder),
-            hint="pass name= one of: " + ", ".join(sorted(found)[:10]),
+            hint=_choice(sorted(found)),
         )
     return max(found[fitting[0]])[2]
+
+
+def _choice(names: Iterable[str]) -> str:
+    shown = list(islice(names, 10))
+    if shown:
+        return "pass name= one of: " + ", ".join(shown)
+    return "dump text with --xla_dump_to and --xla_dump_hlo_as_text"
 
 
 def _is_text(path: Path) -> bool:

@@ -126,7 +126,9 @@ def encode(name: str, values: NDArray[np.float64]) -> NDArray[np.uint16]:
         out = np.where(up, codes[high], codes[low]).astype(np.uint16)
         # The step past the largest value decides between rounding down and overflow.
         beyond = grid[-1] + (grid[-1] - grid[-2]) / 2
-        overflow = (magnitude >= beyond) & ~np.isnan(values)
+        # A tie goes to the even code, as everywhere.
+        past = magnitude >= beyond if codes[-1] & 1 else magnitude > beyond
+        overflow = past & ~np.isnan(values)
     negative = np.signbit(values) & form.signed
     sign = 1 << (form.exponent_bits + form.mantissa_bits)
     out = np.where(negative, out | sign, out)

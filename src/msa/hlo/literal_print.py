@@ -18,6 +18,7 @@ from msa.hlo.literal_text import (
     number_value,
     scan_literal,
     truth_value,
+    wrapped,
 )
 from msa.hlo.parser.cursor import Cursor
 from msa.hlo.primitive import PrimitiveType
@@ -103,7 +104,8 @@ def _print_value(token: Token, kind: PrimitiveType, rank: int) -> str:
         true = truth_value(token)
         return str(true).lower() if rank == 0 else str(int(true))
     if kind.is_integral:
-        return str(integer_value(token))
+        signed = kind.family == "signed"
+        return str(wrapped(integer_value(token), signed=signed))
     return _print_float(token, kind.name)
 
 

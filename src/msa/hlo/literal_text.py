@@ -346,12 +346,17 @@ def _check_pred(token: str) -> str:
     return "" if good else "expects a pred value"
 
 
+def wrapped(value: int, *, signed: bool) -> int:
+    """As XLA reads integers: numbers of 64 bits without sign, taken as signed ones."""
+    return value - (1 << 64) if signed and 1 << 63 <= value < 1 << 64 else value
+
+
 def _check_integer(token: str, low: int, high: int, name: str) -> str:
     if token in ("true", "false"):
         return ""
     if not _INTEGER.match(token):
         return f"expects integer for primitive type: {name}"
-    if len(token) > 30 or not low <= int(token) <= high:
+    if len(token) > 30 or not low <= wrapped(int(token), signed=low < 0) <= high:
         return f"value {token[:40]} is out of range for literal's primitive type {name}"
     return ""
 
@@ -375,7 +380,9 @@ def _check_float(token: str, name: str) -> str:
     if limit is None:
         rounded = decode(name, encode(name, np.array([value])))[0]
         beyond = not math.isfinite(float(rounded)) or value > 2 * float(rounded) + 1
-        outside = beyond and value != 0
+        form = FORMATS[name]
+        missing = not form.zero if value == 0 else token[0] == "-" and not form.signed
+        outside = missing or (beyond and value != 0)
     else:
         outside = value >= limit if name != "f64" else math.isinf(value)
     if outside:
@@ -390,6 +397,8 @@ def _mantissa_bits(name: str) -> int:
 
 def _check_payload(token: str, name: str) -> str:
     match = _PAYLOAD.match(token)
+    if match and not int(match[2], 16):
+        return "a NaN payload is not 0"
     if match and int(match[2], 16) >> _mantissa_bits(name):
         return f"NaN payload 0x{match[2]} does not fit in {name}"
     return ""
@@ -429,7 +438,9 @@ def _to_array(leaf: Leaf) -> NDArray[np.generic]:
     if kind.name == "pred":
         flat = np.array([truth_value(t) for t in tokens], dtype=bool)
     elif kind.is_integral:
-        flat = np.array([integer_value(t) for t in tokens], dtype=dtype)
+        signed = kind.family == "signed"
+        values = [wrapped(integer_value(t), signed=signed) for t in tokens]
+        flat = np.array(values, dtype=dtype)
     elif kind.is_complex:
         part = "f32" if kind.name == "c64" else "f64"
         flat = np.empty(len(tokens), dtype=dtype)

@@ -119,14 +119,17 @@ def parse_metadata(text: str | None) -> Metadata:
         if name not in Metadata.__slots__:
             continue
         if name in _NUMBERS:
-            if bare.isdecimal():
+            if _SHORT.fullmatch(bare):
                 values[name] = int(bare)
         else:
             values[name] = unescape(quoted) or braced or bare
     return Metadata(**values)  # type: ignore[arg-type]
 
 
-_ENTRY: Final = re.compile(r'^\s*(\d+)\s+(?:"((?:[^"\\]|\\.)*)"|\{([^{}]*)\})', re.M)
+_SHORT: Final = re.compile(r"[0-9]{1,18}")
+_ENTRY: Final = re.compile(
+    r'^\s*([0-9]{1,18})\s+(?:"((?:[^"\\]|\\.)*)"|\{([^{}]*)\})', re.M
+)
 _TITLE: Final = re.compile(
     r"^[ \t]*(FileNames|FunctionNames|FileLocations|StackFrames)[ \t]*$", re.M
 )
@@ -199,7 +202,9 @@ def _strings(text: str) -> dict[int, str]:
 
 def _records(text: str) -> dict[int, Mapping[str, int]]:
     return {
-        int(m[1]): {k: int(v) for k, v in re.findall(r"(\w+)=(\d+)", m[3] or "")}
+        int(m[1]): {
+            k: int(v) for k, v in re.findall(r"(\w+)=([0-9]{1,18})(?!\w)", m[3] or "")
+        }
         for m in _ENTRY.finditer(text)
     }
 

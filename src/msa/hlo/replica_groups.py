@@ -8,10 +8,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Final
 
 import numpy as np
 
 from msa.errors import HloError
+
+MOST_DEVICES: Final = 1 << 20
+"""Devices of the largest groups that are listed one by one."""
 
 Groups = tuple[tuple[int, ...], ...]
 
@@ -69,6 +73,7 @@ class IotaGroups:
     def expand(self, count: int) -> Groups:
         """The groups, one per row."""
         del count
+        _check_count(math.prod(self.reshape))
         devices = np.arange(math.prod(self.reshape)).reshape(self.reshape)
         rows = devices.transpose(self.permutation).reshape(self.shape[0], -1)
         return tuple(tuple(map(int, row)) for row in rows)
@@ -78,6 +83,14 @@ class IotaGroups:
         if self.permutation != tuple(range(len(self.reshape))):
             text += f"T({_joined(self.permutation)})"
         return text
+
+
+def _check_count(count: int) -> None:
+    if count > MOST_DEVICES:
+        raise HloError(
+            f"groups of {count} devices are too many to list",
+            hint=f"at most {MOST_DEVICES} devices are",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +131,9 @@ class MeshGroups:
         if self.maximal_device is not None:
             return (self.maximal_device,)
         if self.device_ids is None:
-            return tuple(range(math.prod(size for _, size in self.mesh_axes)))
+            count = math.prod(size for _, size in self.mesh_axes)
+            _check_count(count)
+            return tuple(range(count))
         if isinstance(self.device_ids, tuple):
             return self.device_ids
         return tuple(d for row in self.device_ids.expand(0) for d in row)

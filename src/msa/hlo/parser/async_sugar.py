@@ -123,9 +123,9 @@ def _make_start(
     if base:
         attributes, inner = _split_attributes(base, tail.attributes)
         wrapped = _wrap(state, base, shape, inner, tail, at)
-        wrapped.execution_thread = attributes.get("async_execution_thread", "main")
     else:
         (wrapped,) = tail.called["calls"]
+    wrapped.execution_thread = attributes.get("async_execution_thread", "main")
     if wrapped in state.async_starts:
         state.cursor.fail(
             f"computation {wrapped.name} is called by more than one async op", at=at

@@ -153,12 +153,15 @@ class Cursor:
         match = self.match(_INTEGER)
         if match is None:
             self.fail(f"expected {what}: expects integer", expected=what)
-        text = match[0]
+        return self.number(match[0], match.start(), what)
+
+    def number(self, text: str, at: int, what: str = "an integer") -> int:
+        """The value of matched digits (with a sign); at most 64 bits."""
         value = int(text) if len(text) <= 21 else 1 << 64
         if not -(1 << 63) <= value < (1 << 64):
             self.fail(
                 f"integer {text[:40]} does not fit in 64 bits",
-                at=match.start(),
+                at=at,
                 expected=what,
             )
         return value

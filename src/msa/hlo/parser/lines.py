@@ -44,6 +44,7 @@ _SHAPED_OPERAND: Final = re.compile(
     r"([a-z][a-z0-9]*+\[[0-9,]*+\](?:\{[^{}]*+\})?+) "
     r"%?+([A-Za-z_][A-Za-z0-9_.\-]*+)(?:, (?=.)|\Z)"
 )
+_NUMBER: Final = re.compile(r"[0-9]{1,9}\Z")
 _INDEX_COMMENT: Final = re.compile(r"/\*index=[0-9]+\*/")
 _NOT_FAST_WORDS: Final = (
     "async-start async-update async-done send send-done recv recv-done after-all "
@@ -280,7 +281,7 @@ def _special(
     """Attributes of a parameter or constant, or None to leave it."""
     if row.kind == _PARAMETER:
         extra = row.special.get(operand_text)
-        if extra is None and operand_text.isdecimal() and len(operand_text) < 10:
+        if extra is None and _NUMBER.match(operand_text):
             extra = MappingProxyType({"parameter_number": int(operand_text)})
             row.special[operand_text] = extra
         return extra

@@ -41,7 +41,8 @@ def _located(error: HloVerifyError, text: str) -> HloVerifyError:
         if match is None:
             continue
         source = text.split("\n")[int(match[1]) - 1]
-        column = max(0, source.find(match[2]))
+        name = re.search(rf"(?<![\w.\-]){re.escape(match[2])}(?![\w.\-])", source)
+        column = name.start() if name else 0
         layout = _LAYOUT.search(violation)
         if layout is not None:
             brace = source.find("{", max(source.find(layout[1], column), 0))

@@ -11,7 +11,7 @@ from typing import Final
 
 from msa.errors import HloParseError
 from msa.hlo.arguments import text_of
-from msa.hlo.layout import COMBINE_DIMENSION, Layout, SplitConfig
+from msa.hlo.layout import COMBINE_DIMENSION, MAX_RANK, Layout, SplitConfig
 from msa.hlo.parser.cursor import MAX_DEPTH, Cursor, nearest_name
 from msa.hlo.primitive import PRIMITIVE_TYPES, PrimitiveType
 from msa.hlo.shape import UNBOUNDED, Shape
@@ -136,6 +136,8 @@ class ShapeReader:
                 cursor.expect("{")
                 cursor.expect("}")
             return Shape.token() if kind.name == "token" else Shape.opaque()
+        if len(dimensions) > MAX_RANK:
+            cursor.fail(f"a shape has at most {MAX_RANK} dimensions", at=start)
         _check_size(cursor, start, kind, dimensions)
         layout = self._layout(cursor, len(dimensions))
         return Shape(kind, dimensions, dynamic, layout)

@@ -113,6 +113,15 @@ def _raw(cursor: Cursor, types: ShapeReader) -> str:
     return match[0]
 
 
+def _numbers(cursor: Cursor, match: re.Match[str]) -> list[tuple[int, ...]]:
+    """`1_2x3_4` as `[(1, 2), (3, 4)]`."""
+    at = match.start(1)
+    return [
+        tuple(cursor.number(x, at) for x in part.split("_"))
+        for part in match[1].split("x")
+    ]
+
+
 # -- windows -----------------------------------------------------------------------
 
 
@@ -133,9 +142,7 @@ def _window(cursor: Cursor, types: ShapeReader) -> Window:
         match = cursor.match(_PADS if name == "pad" else _DXD)
         if match is None:
             cursor.fail(f"expects a value of {name} such as 3x3 or 1_1x0_0")
-        fields[name] = [
-            tuple(map(int, part.split("_"))) for part in match[1].split("x")
-        ]
+        fields[name] = _numbers(cursor, match)
     if not fields:
         return Window()
     if "size" not in fields:
@@ -216,7 +223,7 @@ def _padding(cursor: Cursor, types: ShapeReader) -> tuple[tuple[int, ...], ...]:
             cursor.expect("}")
             return ()
         cursor.fail("expects padding such as 0_1 or 0_1_2x3_4_5")
-    entries = [tuple(map(int, part.split("_"))) for part in match[1].split("x")]
+    entries = _numbers(cursor, match)
     return tuple((e[0], e[1], e[2] if len(e) > 2 else 0) for e in entries)
 
 

@@ -21,6 +21,11 @@ from msa.hlo.shape_inference.operation import (
 from msa.hlo.shape_inference.reduction import elements_of
 from msa.hlo.shape_inference.transfers import element
 
+_EVEN: Final = frozenset(
+    {"all-gather", "all-gather-start", "all-to-all", "reduce-scatter"}
+)
+"""Operations whose result depends on the size of the group."""
+
 
 def group_size(op: Operation) -> int:
     """Number of participants of each group; 0 when the text leaves it open."""
@@ -41,6 +46,8 @@ def group_size(op: Operation) -> int:
                 op.fail(f"replica_groups {what} device {device}")
             seen.add(device)
     sizes = {len(group) for group in members}
+    if len(sizes) > 1 and op.opcode in _EVEN:
+        op.fail(f"replica_groups are of different sizes: {sorted(sizes)}")
     return sizes.pop() if len(sizes) == 1 else 0
 
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from msa.hlo.primitive import PRED, S32, U32
 from msa.hlo.shape import Shape
+from msa.hlo.shape_inference.aliasing import check_aliasing, check_operand_layouts
 from msa.hlo.shape_inference.operation import (
     Operation,
     Rule,
@@ -38,12 +39,14 @@ def check_arguments(
 def _call(op: Operation) -> Shape:
     callee = op.signature()
     check_arguments(op, callee, op.operands, "the called computation")
+    check_aliasing(op)
     return callee.result
 
 
 def _fusion(op: Operation) -> Shape:
     body = op.signature()
     check_arguments(op, body, op.operands, "the fused computation")
+    check_aliasing(op)
     return body.result
 
 
@@ -97,6 +100,12 @@ def _get_tuple_element(op: Operation) -> Shape:
 
 
 def _stated(op: Operation) -> Shape | None:
+    return op.stated
+
+
+def _custom_call(op: Operation) -> Shape | None:
+    check_operand_layouts(op)
+    check_aliasing(op)
     return op.stated
 
 
@@ -154,7 +163,7 @@ RULES: Final[dict[str, Rule]] = {
     "call": _call,
     "conditional": _conditional,
     "constant": _constant,
-    "custom-call": _stated,
+    "custom-call": _custom_call,
     "domain": _pass_through,
     "fusion": _fusion,
     "get-tuple-element": _get_tuple_element,

@@ -285,7 +285,21 @@ def _bitcast(op: Operation) -> Shape | None:
     shape, stated = op.operands[0], op.stated
     if stated is not None and shape.is_array != stated.is_array:
         op.fail(f"cannot give {dims_text(stated)} for {dims_text(shape)}")
+    if stated is not None and not _same_storage(shape, stated):
+        op.fail(f"{dims_text(shape)} and {dims_text(stated)} differ in bytes")
     return stated
+
+
+def _same_storage(shape: Shape, stated: Shape) -> bool:
+    """Whether two shapes may lie in one place; tiles and unknown sizes are let be."""
+    if not shape.is_array or UNBOUNDED in (*shape.dimensions, *stated.dimensions):
+        return True
+    if any(s.layout is not None and s.layout.tiles for s in (shape, stated)):
+        return True
+    if shape.byte_size() == stated.byte_size():
+        return True
+    bits = [s.element_count * s.element_type.bits for s in (shape, stated)]
+    return bits[0] == bits[1]
 
 
 RULES: Final[dict[str, Rule]] = {

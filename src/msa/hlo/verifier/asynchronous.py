@@ -28,6 +28,21 @@ _CARRIED: Final = frozenset(
 )
 """Through these a loop may carry the handle of an open operation."""
 
+_TAKING: Final = frozenset(
+    {"tuple", "while", "call", "conditional", "opt-barrier", "add-dependency"}
+)
+"""These may take the handle of an open operation along."""
+
+_HANDLES: Final = frozenset(
+    {
+        "copy-start",
+        "all-gather-start",
+        "all-reduce-start",
+        "collective-permute-start",
+    }
+)
+"""Their handles are only there to be finished."""
+
 _CONTINUATIONS: Final = {
     start: frozenset(done for done, starts in _STARTS.items() if start in starts)
     for starts in _STARTS.values()
@@ -42,6 +57,7 @@ def check_async_operations(report: Report, operations: Iterable[Instruction]) ->
         if opcode in _STARTS and instruction.operands:
             _check_source(report, instruction)
         if opcode in _CONTINUATIONS:
+            _check_users(report, instruction)
             ends = [
                 user.name
                 for user in instruction._users
@@ -54,6 +70,16 @@ def check_async_operations(report: Report, operations: Iterable[Instruction]) ->
                 )
         if opcode == "async-start" and len(instruction.called_computations) == 1:
             _check_wrapped(report, instruction)
+
+
+def _check_users(report: Report, start: Instruction) -> None:
+    """Until it is done, nothing reads the handle; loops and calls take it along."""
+    ends = _CONTINUATIONS[start.opcode]
+    if start.opcode not in _HANDLES:
+        return
+    for user in start._users:
+        if user.opcode not in ends and user.opcode not in _TAKING:
+            report.instruction(start, f"is read by {user.name} while it is under way")
 
 
 def _check_source(report: Report, instruction: Instruction) -> None:
@@ -72,6 +98,9 @@ def _check_source(report: Report, instruction: Instruction) -> None:
             report.instruction(
                 instruction, f"and {source.name} differ in is_host_transfer"
             )
+        numbers = [x.attributes.get("channel_id") for x in (source, instruction)]
+        if None not in numbers and numbers[0] != numbers[1]:
+            report.instruction(instruction, f"and {source.name} differ in channel_id")
         return
     # The handle of an all-reduce looks like any array: it cannot be told apart.
     known = instruction.opcode.startswith("async-")

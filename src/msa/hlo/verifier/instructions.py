@@ -101,8 +101,10 @@ def _element_is_fine(instruction: Instruction) -> bool:
 
 def _fusion_is_fine(instruction: Instruction) -> bool:
     called, operands = instruction.called_computations, instruction.operands
+    attributes = instruction.attributes
     if (
-        "kind" not in instruction.attributes
+        "kind" not in attributes
+        or attributes.get("output_to_operand_aliasing")
         or len(called) != 1
         or called[0].root is None
     ):

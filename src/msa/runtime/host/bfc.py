@@ -12,10 +12,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from typing import Final, Literal, Protocol
+from typing import Final, Protocol
 
 from msa.errors import RuntimeMemoryError
-from msa.hlo.arguments import shown
 from msa.runtime.arguments import whole
 from msa.runtime.host.annotations import ANNOTATIONS
 from msa.runtime.host.chunks import (
@@ -30,25 +29,22 @@ from msa.runtime.host.chunks import (
     round_up,
 )
 from msa.runtime.host.errors import (
-    BadRequest,
     DoubleFree,
     InvalidPointer,
     LeakError,
     LeakRecord,
 )
 from msa.runtime.host.pool_options import BFCOptions, PoolStats
+from msa.runtime.host.requests import DEFAULT_ALIGNMENT, End, checked_request
 from msa.runtime.host.suballocator import SubAllocator
 from msa.runtime.sites import Site, format_site
 
 _LOG = logging.getLogger("msa.runtime")
-DEFAULT_ALIGNMENT: Final = 64
 INITIAL_GROWTH: Final = 2 << 20
 MAX_INTERNAL_FRAGMENTATION: Final = 128 << 20
 RETRY_SECONDS: Final = 10.0
 MAX_RETRY_WARNINGS: Final = 10
 _SHRINK: Final = 0.9
-
-End = Literal["lower", "upper"]
 
 
 class TimingCounter(Protocol):
@@ -137,16 +133,9 @@ class BFCAllocator:
         Raises:
             BadRequest: the alignment is not a power of two, or the size negative.
         """
-        if type(size) is not int or type(alignment) is not int:
-            size = whole(size, "allocate", "the size")
-            alignment = whole(alignment, "allocate", "the alignment", least=1)
-        if end is not LOWER and end != LOWER and end != UPPER:
-            raise BadRequest(f"the end is 'lower' or 'upper', not {shown(end)}")
-        if alignment <= 0 or alignment & (alignment - 1) or size < 0:
-            raise BadRequest(
-                f"cannot allocate {size} bytes at alignment {alignment}: sizes are not "
-                "negative, alignments powers of two"
-            )
+        plain = type(size) is int and alignment is DEFAULT_ALIGNMENT and end is LOWER
+        if not plain or size <= 0:
+            size, alignment = checked_request(size, alignment, end)
         if size == 0:
             return None
         if site is None:
@@ -156,7 +145,12 @@ class BFCAllocator:
         if alignment < QUANTUM:
             alignment = QUANTUM
         with self._lock:
-            chunk = self._take(rounded, alignment, end, freed_before)
+            if plain and not (freed_before or self._pending):
+                chunk = self._take_first(rounded)
+            else:
+                chunk = None
+            if chunk is None:
+                chunk = self._take(rounded, alignment, end, freed_before)
             if (
                 chunk is None
                 and retry_on_failure
@@ -298,19 +292,25 @@ class BFCAllocator:
         self._waiters -= 1
         return chunk
 
+    def _take_first(self, rounded: int) -> Chunk | None:
+        """The common case: the first hole that is large enough fits."""
+        address = self.holes[LOWER].pop_first(rounded)
+        if address < 0:
+            return None
+        chunk = self.chunks[address]
+        if chunk.size == rounded:
+            return chunk
+        return self._carve(chunk, address, rounded, LOWER)
+
     def _find(
         self, rounded: int, alignment: int, end: End, freed_before: int
     ) -> Chunk | None:
         """A free chunk cut to the request, taken out of the holes."""
         holes, chunks = self.holes[end], self.chunks
         if alignment == QUANTUM and end == LOWER and not freed_before:
-            # The common case: the first hole that is large enough fits.
-            address = holes.pop_first(rounded)
-            if address >= 0:
-                chunk = chunks[address]
-                if chunk.size == rounded:
-                    return chunk
-                return self._carve(chunk, address, rounded, end)
+            first = self._take_first(rounded)
+            if first is not None:
+                return first
         for address in holes.at_least(rounded):
             chunk = chunks[address]
             if freed_before and chunk.freed_at > freed_before:

@@ -19,9 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from msa.runtime.arguments import whole
-from msa.runtime.host.bfc import DEFAULT_ALIGNMENT, BFCAllocator, TimingCounter
+from msa.runtime.host.bfc import BFCAllocator, TimingCounter
 from msa.runtime.host.errors import LeakRecord
 from msa.runtime.host.pool_options import BFCOptions, PoolStats
+from msa.runtime.host.requests import DEFAULT_ALIGNMENT
 from msa.runtime.host.suballocator import SimSubAllocator
 from msa.runtime.sites import Site, allocation_site, format_site
 from msa.runtime.status import FailedPrecondition, InvalidArgument, ResourceExhausted

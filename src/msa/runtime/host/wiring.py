@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from msa.runtime.collective.allocations import DeviceAddress
-from msa.runtime.host.bfc import BFCAllocator, End
+from msa.runtime.host.bfc import BFCAllocator
 from msa.runtime.host.pool_options import BFCOptions
+from msa.runtime.host.requests import End
 from msa.runtime.host.suballocator import SimSubAllocator, SubAllocator
 from msa.runtime.status import InvalidArgument, NotFound, ResourceExhausted
 
