@@ -2,7 +2,8 @@
 
 The CPU compiler refuses fusions without its own annotations, and layouts are lost on
 the way into it. So fusions become calls, bitcasts between layouts become transposes
-and reshapes, and every layout becomes row-major.
+and reshapes, an all-reduce of several arrays becomes one for each, and every layout
+becomes row-major.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ def portable(module: Module) -> Module:
         for instruction in list(computation.instructions):
             if instruction.opcode == "bitcast":
                 replace_bitcast(computation, instruction)
+            elif instruction.opcode == "all-reduce" and instruction.shape.is_tuple:
+                split_all_reduce(computation, instruction)
     for computation in clone.computations:
         order = computation.post_order()
         computation.instructions[:] = order
@@ -127,6 +130,26 @@ def replace_bitcast(computation: Computation, bitcast: Instruction) -> None:
         value = add("transpose", Shape.array(kind, target.dimensions), dims)
     bitcast.replace_all_uses_with(value)
     computation.remove([bitcast])
+
+
+def split_all_reduce(computation: Computation, whole: Instruction) -> None:
+    """One all-reduce per array: the reader of the compiler loses their types else."""
+    attributes = {k: v for k, v in whole.attributes.items() if k != "channel_id"}
+    first = 1000 * whole.attributes.get("channel_id", 1)
+    parts = [
+        computation.create(
+            f"{whole.name}.{number}",
+            "all-reduce",
+            operand.shape,
+            (operand,),
+            MappingProxyType({"channel_id": first + number, **attributes}),
+            whole.called_computations,
+        )
+        for number, operand in enumerate(whole.operands)
+    ]
+    joined = computation.create(f"{whole.name}.all", "tuple", whole.shape, parts)
+    whole.replace_all_uses_with(joined)
+    computation.remove([whole])
 
 
 def fill_constants(module: Module, contents: Any) -> Module:
