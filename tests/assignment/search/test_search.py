@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 
 import pytest
@@ -85,6 +85,14 @@ def test_deterministic_by_seed(module: msa.Module) -> None:
         plan(module, 1, strategy="search", seed=3).module.to_text() for _ in range(2)
     }
     assert len(texts) == 1
+
+
+def test_the_seed_shuffles_what_is_decided_first() -> None:
+    program = msa.load(DATA / "quantized_matmul.opt.hlo")
+    greedy = plan(program, 1).estimate.after_seconds
+    found = [plan(program, 1, strategy="search", seed=seed) for seed in range(4)]
+    assert all(p.estimate.after_seconds <= greedy * (1 + 1e-9) for p in found)
+    assert len({p.module.to_text() for p in found}) > 1
 
 
 def test_more_capacity_is_never_worse(module: msa.Module) -> None:
@@ -191,6 +199,34 @@ def tiny(draw: st.DrawFn) -> Problem:
         operands = tuple(draw(st.sampled_from(steps)) for _ in range(count))
         steps.append(program.op(f"n{number}", operands, 40))
     return program.problem()
+
+
+@settings(max_examples=6, deadline=None, derandomize=True)
+@given(
+    sizes=st.lists(st.sampled_from((16, 24, 40, 64, 120)), min_size=4, max_size=12),
+    reads=st.lists(st.integers(0, 30), min_size=12, max_size=12),
+    seconds=st.sampled_from((0.0, 0.3, 1.0)),
+)
+def test_twice_the_room_is_never_worse(
+    sizes: list[int], reads: list[int], seconds: float
+) -> None:
+    times = []
+    for doublings in range(6):
+        machine = replace(SMALL, capacity=40 << doublings, alignment=8)
+        program = Program(machine, seconds=seconds)
+        steps = [program.parameter("p", 64), program.parameter("q", 24)]
+        for number, (size, read) in enumerate(zip(sizes, reads, strict=False)):
+            operands = (steps[-1], steps[read % len(steps)])
+            steps.append(program.op(f"n{number}", operands, size))
+        problem = program.problem()
+        options = Options(strategy="search")
+        estimator = Estimator(problem)
+        greedy = refine(
+            problem, run_greedy(problem, options), options, estimator.seconds([])
+        )
+        found = run_search(problem, options, greedy)
+        times.append(estimator.seconds(found.allocations))
+    assert all(b <= a * (1 + 1e-9) for a, b in pairwise(times))
 
 
 @settings(max_examples=12, deadline=None)

@@ -30,13 +30,13 @@ from msa.assignment.search.starts import ALL, FAITHFUL, PLAIN, Starts
 
 Progress = Callable[[str, int, int], None]
 
-_WORK: Final = 120.0
+_WORK: Final = 80.0
 """Boundaries passed per step of the program and unit of effort."""
 
-_FIRST_SHARE: Final = 0.1
+_FIRST_SHARE: Final = 0.13
 """Share of the work that each of the best starts is given before one is chosen."""
 
-_IMPROVED: Final = 3
+_IMPROVED: Final = 2
 """Starts that are improved."""
 
 _MORE_SHARE: Final = 0.2
