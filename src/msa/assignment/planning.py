@@ -10,18 +10,19 @@ from msa.analysis.costs import CostOptions
 from msa.analysis.manager import AnalysisManager
 from msa.analysis.simulation import Simulation, simulate
 from msa.analysis.trip_counts import TripCounts
-from msa.assignment.algorithm import AllocationResult, run_greedy
+from msa.assignment.algorithm import AllocationResult
 from msa.assignment.assignment import Assignment
 from msa.assignment.bounds import lower_bound_seconds
 from msa.assignment.build import build_problem
 from msa.assignment.estimate import Estimator
+from msa.assignment.greedy_plan import plan_greedily
 from msa.assignment.kept_analyses import KeptAnalyses, analyses_of
 from msa.assignment.lowering.lower import Lowered, lower
 from msa.assignment.lowering.simplify import is_removable
 from msa.assignment.options import Options
 from msa.assignment.plan_estimate import Estimate
 from msa.assignment.problem import Problem
-from msa.assignment.refine import first_half, may_refine, refine
+from msa.assignment.refine import first_half, may_refine
 from msa.assignment.required_set import check_required, explain_capacity
 from msa.collection import collection_paused
 from msa.errors import CapacityError, OptionsError, TargetError
@@ -128,10 +129,9 @@ class _Planner:
         before = self._simulate(kept.analyses, kept.trip_counts)
         self._begin(1)
         try:
-            result = run_greedy(problem, self._options)
+            result = plan_greedily(problem, self._options, before.elapsed_seconds)
         except CapacityError as error:
             raise explain_capacity(error, problem, self._options) from error
-        result = refine(problem, result, self._options, before.elapsed_seconds)
         dead = _dead_steps(problem)
         found = result
         if self._options.strategy == "search" and problem.machine.capacity > 0:
