@@ -1,12 +1,29 @@
-"""Writing files that are whole or not there."""
+"""Reading files that may be packed; writing files that are whole or not there."""
 
 from __future__ import annotations
 
+import gzip
 import os
 import tempfile
 from pathlib import Path
 
 from msa.errors import FileFormatError, shown
+
+
+def read_unpacked(path: Path) -> bytes:
+    """The bytes of a file; those inside if it is packed with gzip, whatever its name.
+
+    Raises:
+        OSError, EOFError, ValueError, zlib.error: it cannot be read.
+
+    >>> folder = tempfile.mkdtemp()
+    >>> _ = Path(folder, "rows").write_bytes(gzip.compress(b"a,0,2,64"))
+    >>> read_unpacked(Path(folder, "rows"))
+    b'a,0,2,64'
+    """
+    data = path.read_bytes()
+    packed = path.suffix == ".gz" or data[:2] == b"\x1f\x8b"
+    return gzip.decompress(data) if packed else data
 
 
 def write_whole(

@@ -371,7 +371,7 @@ def test_bad_text_gives_one_line_and_a_caret(
     out, err = ends(capsys, "plan", str(path), code=2)
     assert out == ""
     first, text, caret = err.splitlines()
-    assert first.startswith("msa: error: 6:")
+    assert first.startswith(f"msa: error: {path}:6:")
     assert text.index("aa)") == caret.index("^")
 
 

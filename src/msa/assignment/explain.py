@@ -17,7 +17,7 @@ from msa.assignment.crowding import holder_name
 from msa.assignment.explain_room import describe_room
 from msa.assignment.outcomes import Outcome, Skip
 from msa.assignment.plan_decisions import REASONS, PlanDecision
-from msa.assignment.problem import Value
+from msa.assignment.problem import Problem, Value
 from msa.errors import PlanError, did_you_mean
 from msa.units import format_bytes
 
@@ -108,9 +108,11 @@ def _explain(plan: Assignment, value: Value) -> str:
     for allocation in mine:
         lines.append(f"  {_place(plan, allocation)}")
         lines += [f"    read by {_use(plan, use)}" for use in allocation.uses]
+    decisions = _decisions(plan, value)
     if not mine:
-        lines.append("  in slow memory all the time")
-    for decision in _decisions(plan, value):
+        why = "" if decisions else f": {_without_decision(plan, value)}"
+        lines.append(f"  in slow memory all the time{why}")
+    for decision in decisions:
         if not decision.fast:
             lines.append(f"  {_why(decision)}")
             lines += [f"    {line}" for line in _room(plan, value, decision)]
@@ -251,16 +253,21 @@ def why_not(plan: Assignment, name: str) -> str:
 
 
 def _without_decision(plan: Assignment, value: Value) -> str:
-    problem = plan.problem
-    placed = [a for a in plan.allocations if a.value == value.id and a.is_alternate]
-    if placed:
+    if any(a.value == value.id and a.is_alternate for a in plan.allocations):
         return "all its uses read from fast memory"
+    return without_uses(plan.problem, value)
+
+
+def without_uses(problem: Problem, value: Value) -> str:
+    """Why a value is in slow memory of which no use had to be decided."""
     if value.is_tuple:
         return "tuples are tables of addresses and stay in slow memory"
     if not value.placeable:
         return "scalars and values of other memory spaces stay where they are"
     if value.size > problem.machine.capacity:
         return f"it is {Skip.TOO_LARGE.value}"
+    if value.live_out:
+        return "part of the result, which the caller expects in slow memory"
     if not value.uses:
         return "nothing reads it, so fast memory would not help"
     return "it shares storage with a value that stays in slow memory"

@@ -15,7 +15,7 @@ def read_module(path: str) -> Module:
     """A module from a file, a dump folder, or standard input (`-`)."""
     import msa
 
-    return msa.parse(read_text(path)) if path == "-" else msa.load(path)
+    return msa.load(path)
 
 
 def read_text(path: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import importlib
 import os
 import re
@@ -14,7 +13,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Final
 
-from msa.errors import FileFormatError, UnsupportedError
+from msa.errors import FileFormatError, HloParseError, UnsupportedError
+from msa.files import read_unpacked
 from msa.hlo.arguments import expect, shown
 from msa.hlo.module import Module
 from msa.hlo.parser import parse
@@ -56,8 +56,29 @@ def load(
     path = _path(path)
     if name is not None:
         expect(name, str, where="load", what="a module's name as text")
-    text = _standard_input() if str(path) == "-" else read_text(path, name)
-    return parse(text, verify=verify, allow_unknown=allow_unknown)
+    piped = str(path) == "-"
+    text = _standard_input() if piped else read_text(path, name)
+    try:
+        return parse(text, verify=verify, allow_unknown=allow_unknown)
+    except HloParseError as error:
+        error.where = f"{'standard input' if piped else path}:{error.where}"
+        error.hint = _advice(text) or error.hint
+        raise
+
+
+def _advice(text: str) -> str:
+    """What to try with a text that is no HLO, from what it looks like."""
+    head = text.lstrip("\ufeff \t\r\n")[:4096]
+    first = head.partition("\n")[0].lower()
+    if not head:
+        return "give it HLO text, such as compiled.as_text() prints"
+    if head[0] in "{[":
+        return "is it a list of buffers, for `msa pack`?"
+    if "," in first and "size" in first and "=" not in first:
+        return "is it a table of buffers, for `msa pack`?"
+    if "hlomodule" not in first and " = " not in head and "entry" not in head.lower():
+        return "is it HLO text, such as compiled.as_text() prints?"
+    return ""
 
 
 def _path(path: object) -> Path:
@@ -93,12 +114,9 @@ def read_text(path: str | Path, name: str | None = None) -> str:
     try:
         if path.is_dir():
             path = pick_dump(path, name)
-        data = path.read_bytes()
         if path.suffix == ".pb":
-            return _proto_text(data, path)
-        if path.suffix == ".gz" or data[:2] == b"\x1f\x8b":
-            data = gzip.decompress(data)
-        return data.decode("utf-8-sig")  # some editors start files with a mark
+            return _proto_text(path.read_bytes(), path)
+        return read_unpacked(path).decode("utf-8-sig")  # some editors set a mark
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise FileFormatError(
             f"cannot be read: {error}", where=str(path), hint="is it HLO text?"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msa.assignment.explain import without_uses
+
 if TYPE_CHECKING:
     from msa.assignment import Assignment
 
@@ -22,9 +24,15 @@ def plan_reasons(plan: Assignment) -> dict[str, str]:
         mine = counts.setdefault(value, {})
         for reason in reasons:
             mine[reason] = mine.get(reason, 0) + 1
-    return {
+    found = {
         value: "; ".join(
             f"{reason} ({n} uses)" if n > 1 else reason for reason, n in mine.items()
         )
         for value, mine in counts.items()
     }
+    fast = {a.value for a in plan.allocations if a.is_alternate}
+    for other in plan.problem.values:
+        name = plan.problem.describe(other.position)
+        if other.id not in fast and name not in found:
+            found[name] = without_uses(plan.problem, other)
+    return found

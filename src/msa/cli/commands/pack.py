@@ -74,13 +74,22 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _buffers(path: str) -> str | list[Buffer]:
-    """The path, or what standard input holds."""
-    if path != "-":
-        return path
-    from msa.heap import parse_buffers
+def _buffers(path: str) -> list[Buffer]:
+    """The buffers of a file or of standard input; none at all is a mistake."""
+    from msa.errors import FileFormatError
+    from msa.heap import load_buffers, parse_buffers
 
-    return parse_buffers(files.read_stdin(), name="stdin")
+    piped = path == "-"
+    buffers = (
+        parse_buffers(files.read_stdin(), name="stdin") if piped else load_buffers(path)
+    )
+    if not buffers:
+        raise FileFormatError(
+            "no buffers in it",
+            where="stdin" if piped else path,
+            hint="rows such as a,0,2,64 below a head line id,lower,upper,size",
+        )
+    return buffers
 
 
 def _reserved(text: str) -> tuple[int, ...]:

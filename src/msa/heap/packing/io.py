@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from msa.errors import FileFormatError, PackingError, shown
+from msa.files import read_unpacked
 from msa.heap.packing.buffer import Buffer, read_buffers
 from msa.heap.packing.plan import HeapPlan
 from msa.heap.packing.reservation import Reservation, read_reservations
@@ -92,19 +94,25 @@ def parse_buffers(text: str, *, name: str = "text") -> list[Buffer]:
     """
     if not isinstance(text, str):
         raise FileFormatError(f"not text: {shown(text)}")
+    if text.lstrip().startswith("HloModule"):
+        raise FileFormatError(
+            "this is an HLO module, not a list of buffers",
+            where=name,
+            hint="`msa plan` plans it, `msa report` shows its buffers",
+        )
     if text.lstrip()[:1] not in ("[", "{"):
         return parse_csv(text, name=name)
     try:
         return buffers_from_json(text)
     except FileFormatError as error:
         where = f"{name}, {error.where}" if error.where else name
-        raise FileFormatError(error.message, where=where) from None
+        raise FileFormatError(error.message, where=where, hint=error.hint) from None
 
 
 def _text(path: str | Path) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8-sig")
-    except (OSError, TypeError, ValueError) as error:
+        return read_unpacked(Path(path)).decode("utf-8-sig")
+    except (OSError, EOFError, TypeError, ValueError, zlib.error) as error:
         # A path with a zero byte or a lone surrogate is a ValueError.
         raise FileFormatError(f"cannot read {shown(path)}: {error}") from None
 
@@ -159,7 +167,9 @@ def parse_csv(text: str, *, name: str = "csv") -> list[Buffer]:
 def _csv_row(columns: list[str], cells: list[str], where: str) -> dict[str, Any]:
     if len(cells) > len(columns):
         raise FileFormatError(
-            f"{len(cells)} cells for {len(columns)} columns", where=where
+            f"{len(cells)} cells for {len(columns)} columns",
+            where=where,
+            hint=f"rows as the head line says: {','.join(c or '?' for c in columns)}",
         )
     row: dict[str, Any] = {}
     for column, cell in zip(columns, cells, strict=False):
@@ -247,7 +257,9 @@ def buffers_from_json(text: str) -> list[Buffer]:
     if isinstance(data, dict):
         data = data.get("buffers")
     if not isinstance(data, list):
-        raise FileFormatError("JSON has no list of buffers")
+        raise FileFormatError(
+            "JSON has no list of buffers", hint='{"buffers": [["a", 0, 2, 64]]}'
+        )
     try:
         return read_buffers(_with_tuples(row) for row in data)
     except PackingError as error:
