@@ -254,7 +254,7 @@ TRANSFER: list[Row] = [
     ),
     (
         "G7 defined with the last piece dispatched",
-        f"{_AM}transfer_sub",
+        f"{_AM}_dispatch",
         "target.in_flight += 1",
         "target.in_flight += 1\n    if is_last: target.defined.set()",
         "test_pieces_in_any_order_G7",
@@ -262,7 +262,7 @@ TRANSFER: list[Row] = [
     ),
     (
         "G7 every piece at the start",
-        f"{_AM}transfer_sub",
+        f"{_AM}_dispatch",
         "target.address.slice(offset, size)",
         "target.address.slice(0, size)",
         "test_pieces_in_any_order_G7",
@@ -278,7 +278,7 @@ TRANSFER: list[Row] = [
     ),
     (
         "G9 take data after the last piece",
-        f"{_AM}transfer_sub",
+        f"{_AM}_dispatch",
         "if target.last_dispatched:",
         "if False:",
         "test_nothing_after_the_last_piece_G9",
@@ -294,7 +294,7 @@ TRANSFER: list[Row] = [
     ),
     (
         "G11 forget the failure",
-        f"{_AM}fail_transfer",
+        f"{_AM}_failed",
         "target.defined.set(error)",
         "target.defined.set(None)",
         "test_a_failing_copy_G11",

@@ -101,7 +101,7 @@ MULTICAST: list[Row] = [
     (
         "E24 forget what was unmapped",
         f"{_SPACE}unmap",
-        "self._retired[address] = (entry.size, site)",
+        "self._retired[address] = (entry.size, entry.site)",
         "pass",
         "test_use_after_teardown_E24",
         (WORLD,),
@@ -117,8 +117,8 @@ MULTICAST: list[Row] = [
     (
         "E reduce into one device",
         f"{_MC}reduce",
-        "in self._views(offset, kind, len(values)):",
-        "in self._views(offset, kind, len(values))[:1]:",
+        "in self._views(offset, kind, count):",
+        "in self._views(offset, kind, count)[:1]:",
         "test_operations_against_numpy",
         (WORLD, "i32", "add"),
     ),
@@ -288,8 +288,8 @@ ACQUIRE: list[Row] = [
     (
         "E25 store to one device",
         f"{_MC}store",
-        "in self._views(offset, DTYPES[dtype], len(values)):",
-        "in self._views(offset, DTYPES[dtype], len(values))[:1]:",
+        "in self._views(offset, kind, count):",
+        "in self._views(offset, kind, count)[:1]:",
         "test_the_other_collectives",
         (),
     ),

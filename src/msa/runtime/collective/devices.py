@@ -25,6 +25,7 @@ from msa.runtime.status import (
     CrossesMapping,
     FailedPrecondition,
     InvalidArgument,
+    ResourceExhausted,
     UnmappedAddress,
     UseAfterUnmap,
 )
@@ -60,13 +61,17 @@ class PhysicalAllocation:
 
 @dataclass(eq=False, slots=True)
 class Mapped:
-    """A mapped virtual range; `rights` maps device → may write."""
+    """A mapped virtual range; `rights` maps device → may write.
+
+    `site` is where the memory under it was allocated.
+    """
 
     address: int
     size: int
     physical: PhysicalAllocation | None
     offset: int
     rights: dict[int, bool]
+    site: Site
     multicast: MulticastMemory | None = None
 
 
@@ -110,11 +115,21 @@ class AddressSpace:
             return self._handles
 
     def reserve(self, device: int, size: int, alignment: int) -> int:
-        """A fresh virtual range of a device (-1: the multicast region)."""
+        """A fresh virtual range of a device (-1: the multicast region).
+
+        Raises:
+            ResourceExhausted: the device's part of the address space is used up.
+        """
         base = MULTICAST_BASE if device < 0 else (device + 1) << _DEVICE_SHIFT
         with self._lock:
             address = round_up(self._next.get(device, base + alignment), alignment)
-            self._next[device] = address + round_up(max(size, 1), alignment)
+            after = address + round_up(max(size, 1), alignment)
+            if device >= 0 and after > base + (1 << _DEVICE_SHIFT):
+                raise ResourceExhausted(
+                    f"device {device} has no {size} consecutive addresses left",
+                    hint="virtual ranges are not used again; begin a new DeviceWorld",
+                )
+            self._next[device] = after
             return address
 
     def map(
@@ -124,10 +139,13 @@ class AddressSpace:
         physical: PhysicalAllocation | None,
         offset: int = 0,
         multicast: MulticastMemory | None = None,
+        site: Site = UNKNOWN_SITE,
     ) -> Mapped:
         """Map a reserved range; nobody has access yet."""
+        if physical is not None:
+            site = physical.site
         with self._lock:
-            entry = Mapped(address, size, physical, offset, {}, multicast)
+            entry = Mapped(address, size, physical, offset, {}, site, multicast)
             self._mapped[address] = entry
             self._retired.pop(address, None)
             return entry
@@ -142,8 +160,7 @@ class AddressSpace:
             entry = self._mapped.pop(address, None)
             if entry is None:
                 raise UnmappedAddress(f"nothing is mapped at {address:#x}")
-            site = UNKNOWN_SITE if entry.physical is None else entry.physical.site
-            self._retired[address] = (entry.size, site)
+            self._retired[address] = (entry.size, entry.site)
 
     def lookup(self, address: int, size: int) -> Mapped:
         """The mapping that holds the whole range.
@@ -280,6 +297,10 @@ class DeviceWorld:
 
         Collective memory is padded to the granularity and, with peer access
         enabled, open to every device that can reach it.
+
+        Raises:
+            InvalidArgument: no such device, size or alignment.
+            ResourceExhausted: neither memory nor addresses for so many bytes.
         """
         device = whole(device, "allocate", "the device", most=self.count - 1)
         size = whole(size, "allocate", "the size", most=LARGEST_ALLOCATION)
@@ -289,16 +310,22 @@ class DeviceWorld:
         step = max(alignment, self.granularity) if collective else alignment
         padded = round_up(size, step)
         memory = self.memory
+        address = memory.reserve(device, padded, step)
+        try:
+            data = np.full(padded, POISON_BYTE, np.uint8)
+        except MemoryError:
+            raise ResourceExhausted(
+                f"no memory to simulate {padded} bytes of device {device}"
+            ) from None
         physical = PhysicalAllocation(
             memory.new_handle(),
             device,
             padded,
             collective,
             padded - size,
-            np.full(padded, POISON_BYTE, np.uint8),
+            data,
             allocation_site(),
         )
-        address = memory.reserve(device, padded, step)
         memory.map(address, padded, physical)
         memory.set_access(address, device)
         if collective and self.enable_peer_access:
@@ -376,15 +403,22 @@ class DeviceWorld:
         return all(self.can_access(i, j) for i in devices for j in devices)
 
     def write(self, address: DeviceAddress, values: npt.NDArray[Any], by: int) -> None:
-        """Store an array's bytes at the start of a range."""
+        """Store an array's bytes at the start of a range.
+
+        Raises:
+            OutOfRange: the range is shorter than the array.
+        """
         raw = np.ascontiguousarray(values).view(np.uint8).reshape(-1)
-        target = DeviceAddress(address.opaque, raw.size)
-        self.memory.resolve(target, by)[:] = raw
+        self.memory.resolve(address.slice(0, raw.size), by)[:] = raw
 
     def read(
         self, address: DeviceAddress, dtype: Any, count: int, by: int
     ) -> npt.NDArray[Any]:
-        """A copy of `count` elements at the start of a range."""
-        size = np.dtype(dtype).itemsize * count
-        view = self.memory.resolve(DeviceAddress(address.opaque, size), by, write=False)
+        """A copy of `count` elements at the start of a range.
+
+        Raises:
+            OutOfRange: the range is shorter than that.
+        """
+        size = np.dtype(dtype).itemsize * whole(count, "read", "the count")
+        view = self.memory.resolve(address.slice(0, size), by, write=False)
         return view.copy().view(dtype)

@@ -6,6 +6,7 @@ Source of the stages: `xla/service/gpu/gpu_executable.cc`.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -77,8 +78,9 @@ def launch(
     ]
     for thread in threads:
         thread.start()
+    deadline = None if timeout is None else time.monotonic() + timeout
     for thread in threads:
-        thread.join(timeout)
+        thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
     late = tuple(t.name for t in threads if t.is_alive())
     if late:
         raise RendezvousTimeout(

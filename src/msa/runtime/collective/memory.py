@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msa.runtime.arguments import instance_of
 from msa.runtime.collective.allocations import (
     AllocationSlice,
     BufferAllocations,
@@ -104,6 +105,9 @@ class CollectiveMemory:
             return what, 0, None
         if isinstance(what, AllocationSlice):
             return what.index, what.offset, what.size
+        if hasattr(what, "__index__"):  # numpy's integers
+            return int(what), 0, None
+        instance_of(what, DeviceAddress, "find", "an index, a slice or an address")
         index = self._buffers.find_index(what)
         if index is None:
             return None

@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from msa.hlo.arguments import shown
 from msa.runtime.arguments import instance_of, whole
 from msa.runtime.collective.allocations import DeviceAddress
 from msa.runtime.collective.devices import (
@@ -24,6 +25,7 @@ from msa.runtime.status import (
     FailedPrecondition,
     InternalStatus,
     InvalidArgument,
+    OutOfRange,
 )
 
 Array = npt.NDArray[Any]
@@ -147,7 +149,9 @@ class MulticastMemory:
                     f"leave the allocation of {physical.size} on device {device}"
                 )
             address = memory.reserve(-1, self.padded_size, step)
-            mapped = memory.map(address, self.padded_size, None, multicast=self)
+            mapped = memory.map(
+                address, self.padded_size, None, multicast=self, site=physical.site
+            )
             mapped.rights[device] = True
             self._bound[device] = (physical, offset, address)
             physical.bound.add(self)
@@ -178,7 +182,17 @@ class MulticastMemory:
 
     def _views(self, offset: int, dtype: np.dtype[Any], count: int) -> list[Array]:
         """Each device's elements at an object offset, by ascending ordinal."""
-        size = dtype.itemsize * count
+        offset = whole(offset, "multimem", "the offset")
+        size = dtype.itemsize * whole(count, "multimem", "the count")
+        if offset % dtype.itemsize:
+            raise InvalidArgument(
+                f"offset {offset} is not aligned to {dtype.itemsize} bytes"
+            )
+        if offset + size > self.padded_size:
+            raise OutOfRange(
+                f"bytes [{offset}, {offset + size}) are not inside a multicast object "
+                f"of {self.padded_size} bytes"
+            )
         if len(self._bound) < self.num_devices:
             raise FailedPrecondition(
                 f"{len(self._bound)} of {self.num_devices} devices are mapped"
@@ -199,15 +213,16 @@ class MulticastMemory:
 
     def store(self, offset: int, values: Array, dtype: str) -> None:
         """Write the same elements to every device."""
+        kind, count = _type_named(dtype), _length(values, dtype)
         with self._lock:
-            for view in self._views(offset, DTYPES[dtype], len(values)):
+            for view in self._views(offset, kind, count):
                 view[:] = values
 
     def reduce(self, offset: int, values: Array, dtype: str, operation: str) -> None:
         """`memory = memory op values` on every device, atomic."""
+        kind, count = element_type(dtype, operation), _length(values, dtype)
         with self._lock:
-            kind = element_type(dtype, operation)
-            for view in self._views(offset, kind, len(values)):
+            for view in self._views(offset, kind, count):
                 view[:] = combine([view, values], dtype, operation)
 
 
@@ -265,10 +280,34 @@ def _object_at(
     return entry.multicast, address.opaque - entry.address
 
 
+def _type_named(dtype: str) -> np.dtype[Any]:
+    if not isinstance(dtype, str) or dtype not in DTYPES:
+        raise InvalidArgument(
+            f"no multimem operations on {shown(dtype)}", hint=f"one of {[*DTYPES]}"
+        )
+    return DTYPES[dtype]
+
+
+def _length(values: Array, dtype: str) -> int:
+    """How many elements are stored; they are not converted (InvalidArgument)."""
+    kind = _type_named(dtype)
+    if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype != kind:
+        has = (
+            f"{values.dtype} of shape {values.shape}"
+            if isinstance(values, np.ndarray)
+            else shown(values)
+        )
+        raise InvalidArgument(
+            f"a multimem store of {dtype} takes a flat array of {kind}, not {has}",
+            hint="f32_to_bf16 gives the bits of bf16" if dtype == "bf16" else "",
+        )
+    return len(values)
+
+
 def _range(address: int, count: int, dtype: str) -> DeviceAddress:
-    if dtype not in DTYPES:
-        raise InvalidArgument(f"no multimem operations on {dtype!r}")
-    size = DTYPES[dtype].itemsize
+    size = _type_named(dtype).itemsize
+    address = whole(address, "multimem", "the address")
+    count = whole(count, "multimem", "the count")
     if address % size:
         raise InvalidArgument(f"{address:#x} is not aligned to {size} bytes ({dtype})")
     return DeviceAddress(address, size * count)
@@ -311,7 +350,7 @@ def multimem_st(
     >>> multimem_ld_reduce(world, ranges[0].opaque, 2, "i32", "add", 0).tolist()
     [6, 6]
     """
-    place = _range(address, len(values), dtype)
+    place = _range(address, _length(values, dtype), dtype)
     memory, offset = _object_at(world, place, by, write=True)
     memory.store(offset, values, dtype)
 
@@ -333,6 +372,6 @@ def multimem_red(
     >>> multimem_ld_reduce(world, ranges[0].opaque, 2, "i32", "add", 0).tolist()
     [8, 8]
     """
-    place = _range(address, len(values), dtype)
+    place = _range(address, _length(values, dtype), dtype)
     memory, offset = _object_at(world, place, by, write=True)
     memory.reduce(offset, values, dtype, operation)

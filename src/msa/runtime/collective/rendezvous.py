@@ -86,7 +86,7 @@ class Rendezvous:
         self._clock = clock
         self._lock = threading.Lock()
         self._table: dict[tuple[str, Hashable], _State] = {}
-        self._running: set[tuple[str, Hashable]] = set()
+        self._running: dict[tuple[str, Hashable], _State] = {}
         self.records: list[StuckRecord] = []
 
     def join(
@@ -169,7 +169,10 @@ class Rendezvous:
         name: str,
     ) -> tuple[_State, int]:
         with self._lock:
-            if place in self._running:
+            led = self._running.get(place)
+            if led is not None:
+                if led.poison is not None:
+                    raise led.poison
                 raise RendezvousError(
                     f"{who} arrived at {name!r}, where all {expected} are already met"
                 )
@@ -194,7 +197,7 @@ class Rendezvous:
                     state.condition.notify_all()
                 elif number == expected - 1:
                     del self._table[place]
-                    self._running.add(place)
+                    self._running[place] = state
             return state, number
 
     def _lead(
@@ -210,7 +213,7 @@ class Rendezvous:
         except BaseException as caught:
             error = caught
         with self._lock:
-            self._running.discard(place)
+            self._running.pop(place, None)
         with state.condition:
             state.result, state.error, state.done = result, error, True
             state.inside -= 1

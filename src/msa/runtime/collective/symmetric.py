@@ -10,6 +10,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msa.runtime.arguments import whole
 from msa.runtime.collective.allocations import DeviceAddress
 from msa.runtime.collective.multicast import MulticastMemory, create_multicast_memory
 from msa.runtime.status import (
@@ -132,8 +133,10 @@ class SymmetricMemory:
         """Copy local bytes into a peer's window.
 
         Raises:
+            InvalidArgument: no such rank.
             OutOfRange: source or destination are too short.
         """
+        peer = whole(peer, "put", "the rank", most=len(self.window.bases) - 1)
         target = self.window.bases[peer]
         if size > source.size or offset < 0 or offset + size > target.size:
             raise OutOfRange(

@@ -17,9 +17,10 @@ from msa.hlo.shape import Shape
 from msa.runtime.arguments import LARGEST, whole
 from msa.runtime.collective.allocations import DeviceAddress
 from msa.runtime.collective.devices import DeviceWorld
-from msa.runtime.host.streams import SimStream
+from msa.runtime.host.streams import SimStream, byte_array
 from msa.runtime.host.transfer import _encode, device_bytes
 from msa.runtime.status import (
+    FailedPrecondition,
     InternalStatus,
     InvalidArgument,
     OutOfRange,
@@ -188,9 +189,26 @@ class AsyncTransferManager:
         """Bytes `[offset, offset + size)` of a buffer; pieces may come in any order.
 
         Raises:
-            InvalidArgument: after the last piece, or after an error was set.
+            InvalidArgument: after the last piece, or after an error was set, or data
+                whose elements are not bytes.
             OutOfRange: the piece leaves the buffer.
+            FailedPrecondition: after `close`.
         """
+        byte_array(data, "transfer_sub")
+        with self._stream.simulation.lock:
+            self._dispatch(number, data, offset, size, is_last, on_done)
+
+    def _dispatch(
+        self,
+        number: int,
+        data: npt.NDArray[np.uint8],
+        offset: int,
+        size: int,
+        is_last: bool,
+        on_done: Done | None,
+    ) -> None:
+        if self._closed:
+            raise FailedPrecondition("the transfer manager is closed")
         whole(offset, "transfer_sub", "the offset", least=-LARGEST)
         whole(size, "transfer_sub", "the size", least=-LARGEST)
         target = self._target(number)
@@ -221,11 +239,14 @@ class AsyncTransferManager:
             view,
             size,
             finished=lambda *_: self._landed(target, None, is_last, on_done),
+            failed=lambda error: self._failed(target, error),
         )
 
     def fail_transfer(self, number: int, error: BaseException) -> None:
         """A piece in flight failed: the buffer is defined as failed at once."""
-        target = self._target(number)
+        self._failed(self._target(number), error)
+
+    def _failed(self, target: _Target, error: BaseException) -> None:
         target.in_flight = max(0, target.in_flight - 1)
         target.defined.set(error)
 
@@ -247,13 +268,20 @@ class AsyncTransferManager:
     ) -> None:
         target.in_flight -= 1
         if not is_last and on_done is not None:
-            on_done()
+            self._notify(target, on_done)
         if target.in_flight or not target.last_dispatched:
             return
         last, target.on_last = target.on_last, None
         if last is not None:
-            last()
+            self._notify(target, last)
         target.defined.set(error)
+
+    def _notify(self, target: _Target, on_done: Done) -> None:
+        """Call back; what that raises makes the buffer a failed one."""
+        try:
+            on_done()
+        except Exception as error:
+            target.defined.set(error)
 
     def _target(self, number: int) -> _Target:
         whole(number, "AsyncTransferManager", "the number of a buffer")

@@ -12,7 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from typing import Final, Protocol
+from typing import Final
 
 from msa.errors import RuntimeMemoryError
 from msa.runtime.arguments import whole
@@ -37,6 +37,7 @@ from msa.runtime.host.errors import (
 from msa.runtime.host.pool_options import BFCOptions, PoolStats
 from msa.runtime.host.requests import DEFAULT_ALIGNMENT, End, checked_request
 from msa.runtime.host.suballocator import SubAllocator
+from msa.runtime.host.timing import TimingCounter, next_time
 from msa.runtime.sites import Site, format_site
 
 _LOG = logging.getLogger("msa.runtime")
@@ -45,14 +46,6 @@ MAX_INTERNAL_FRAGMENTATION: Final = 128 << 20
 RETRY_SECONDS: Final = 10.0
 MAX_RETRY_WARNINGS: Final = 10
 _SHRINK: Final = 0.9
-
-
-class TimingCounter(Protocol):
-    """Gives each timestamped free its time."""
-
-    def next(self) -> int:
-        """A number larger than all before."""
-        ...
 
 
 class BFCAllocator:
@@ -103,6 +96,7 @@ class BFCAllocator:
         self._partitioned = self.options.enable_spatial_partitioning
         self._next_id = 0
         self._frontier = 0
+        self._last_time = 0
         self._pending: deque[tuple[Chunk, int]] = deque()
         self._freed_sites: dict[int, Site] = {}
         self._warnings = 0
@@ -181,6 +175,7 @@ class BFCAllocator:
         Raises:
             DoubleFree: it was freed already (the place of its allocation is named).
             InvalidPointer: it is not the start of an allocation.
+            InvalidArgument: the counter goes backwards; nothing is freed.
         """
         if address is None:
             return
@@ -191,11 +186,14 @@ class BFCAllocator:
                 chunk = None
             if chunk is None or chunk.id == FREE:
                 raise self._bad_free(address)
+            time_ = 0
+            if self.counter is not None:
+                self._last_time = time_ = next_time(self.counter, self._last_time)
             self._freed_sites[address] = chunk.site
             self.bytes_in_use -= chunk.size
             chunk.id = FREE
-            if self.counter is not None:
-                chunk.freed_at = self.counter.next()
+            if time_:
+                chunk.freed_at = time_
                 self.holes[chunk.tag].add(chunk.size, chunk.address)
                 self._pending.append((chunk, chunk.freed_at))
             else:

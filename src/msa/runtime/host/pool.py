@@ -19,11 +19,12 @@ import numpy as np
 import numpy.typing as npt
 
 from msa.runtime.arguments import whole
-from msa.runtime.host.bfc import BFCAllocator, TimingCounter
+from msa.runtime.host.bfc import BFCAllocator
 from msa.runtime.host.errors import LeakRecord
 from msa.runtime.host.pool_options import BFCOptions, PoolStats
 from msa.runtime.host.requests import DEFAULT_ALIGNMENT
 from msa.runtime.host.suballocator import SimSubAllocator
+from msa.runtime.host.timing import TimingCounter
 from msa.runtime.sites import Site, allocation_site, format_site
 from msa.runtime.status import FailedPrecondition, InvalidArgument, ResourceExhausted
 
@@ -127,6 +128,10 @@ class HostBuffer:
             self._data = None
             self._release()
 
+    def expire(self) -> None:
+        """Forget the bytes: they went back with the whole pool."""
+        self._data = None
+
     def __enter__(self) -> HostBuffer:
         return self
 
@@ -173,6 +178,9 @@ class HostMemoryPool:
         )
         self._on_map = on_map
         self._on_unmap = on_unmap
+        self._out: dict[int, HostBuffer] = {}
+        self._lock = threading.Lock()
+        self._closed = False
 
     def allocate(
         self, size: int, *, end: Any = "lower", freed_before: int = 0
@@ -182,12 +190,16 @@ class HostMemoryPool:
         Raises:
             ResourceExhausted: the pool has no room; the report tells what holds it.
             InvalidArgument: the size is negative.
+            FailedPrecondition: the pool is closed.
         """
         size = whole(size, "allocate", "the size")
+        freed_before = whole(freed_before, "allocate", "freed_before")
         site = allocation_site()
         if size == 0:
             empty = np.zeros(0, np.uint8)
             return HostBuffer(0, empty, lambda: None, pinned=True, site=site)
+        if self._closed:
+            raise FailedPrecondition(f"{self.bfc.name!r} is closed")
         address = self.bfc.allocate(
             size, self.alignment, end=end, freed_before=freed_before, site=site
         )
@@ -205,10 +217,15 @@ class HostMemoryPool:
         def release() -> None:
             if self._on_unmap is not None:
                 self._on_unmap(address, size)
+            with self._lock:
+                self._out.pop(address, None)
             self.bfc.deallocate(address)
 
         data = self._source.view(address, size)
-        return HostBuffer(address, data, release, pinned=True, site=site)
+        buffer = HostBuffer(address, data, release, pinned=True, site=site)
+        with self._lock:
+            self._out[address] = buffer
+        return buffer
 
     def stats(self) -> PoolStats:
         """Statistics of the pool underneath."""
@@ -223,7 +240,16 @@ class HostMemoryPool:
         self.bfc.check()
 
     def close(self, *, strict: bool = True) -> list[LeakRecord]:
-        """Return all memory; buffers not released are leaks (LeakError if strict)."""
+        """Return all memory; buffers not released are leaks (LeakError if strict).
+
+        A leaked buffer counts as released: its bytes cannot be used any more, and
+        releasing it is harmless.
+        """
+        with self._lock:
+            self._closed = True
+            out, self._out = self._out, {}
+        for buffer in out.values():
+            buffer.expire()
         return self.bfc.close(strict=strict)
 
 
@@ -333,6 +359,7 @@ class ScratchPool:
 
     def acquire(self, size: int) -> HostBuffer:
         """A pinned buffer, or an unpinned one (with a warning) when none fits."""
+        size = whole(size, "ScratchPool.acquire", "the size")
         site = allocation_site()
         with self._lock:
             if self._free is None:

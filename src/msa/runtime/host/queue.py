@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from msa.runtime.host.streams import CopyKind, SimStream, Simulation
+from msa.runtime.host.streams import CopyKind, SimStream, Simulation, byte_array
 from msa.runtime.sites import Site, allocation_site, format_site
 from msa.runtime.status import FailedPrecondition
 
@@ -55,6 +55,7 @@ class Transfer:
     start: float = -1.0
     end: float = -1.0
     cancelled: bool = False
+    error: BaseException | None = None
     _run: Callable[[], None] = field(default=lambda: None)
 
     @property
@@ -64,14 +65,16 @@ class Transfer:
 
     @property
     def done(self) -> bool:
-        """Whether the data has arrived (or the copy was cancelled)."""
-        return self.cancelled or self.end >= 0
+        """Whether the data has arrived (or the copy was cancelled, or failed)."""
+        return self.cancelled or self.end >= 0 or self.error is not None
 
     def result(self) -> None:
-        """Wait until done (raises FailedPrecondition when cancelled)."""
+        """Wait until done (raises FailedPrecondition when cancelled, or its error)."""
         if self.cancelled:
             raise FailedPrecondition("the transfer was cancelled")
         self._run()
+        if self.error is not None:
+            raise self.error
 
     def conflicts(self, earlier: Transfer) -> bool:
         """Whether order matters: one writes what the other reads or writes."""
@@ -99,7 +102,8 @@ class TransferQueue:
     """Copies of one device: first come, first served within a priority.
 
     A request never overtakes another that touches an overlapping range; disjoint ones
-    may. One copy of each direction is under way at a time.
+    may. One copy of each direction is under way at a time. A request of a pageable copy
+    (not pinned) returns when it is complete.
 
     >>> import numpy as np
     >>> queue = TransferQueue(Simulation())
@@ -148,24 +152,30 @@ class TransferQueue:
         priority: int,
         pinned: bool,
     ) -> Transfer:
+        for data in (source.data, destination.data):
+            byte_array(data, kind)
         if len(source.data) > len(destination.data):
             raise FailedPrecondition(
                 f"cannot copy {len(source.data)} bytes into {len(destination.data)}"
             )
-        self._count += 1
-        transfer = Transfer(
-            kind,
-            source,
-            destination,
-            priority,
-            pinned,
-            self.simulation.now,
-            self._count,
-            allocation_site(),
-        )
-        transfer._run = lambda: self._wait_for(transfer)
-        self._waiting.append(transfer)
-        self._start()
+        site = allocation_site()
+        with self.simulation.lock:
+            self._count += 1
+            transfer = Transfer(
+                kind,
+                source,
+                destination,
+                priority,
+                pinned,
+                self.simulation.now,
+                self._count,
+                site,
+            )
+            transfer._run = lambda: self._wait_for(transfer)
+            self._waiting.append(transfer)
+            self._start()
+        if not pinned:
+            self._wait_for(transfer)
         return transfer
 
     def _start(self) -> None:
@@ -192,7 +202,10 @@ class TransferQueue:
                 transfer.source.data,
                 transfer.destination.data,
                 transfer.size,
+                pinned=transfer.pinned,
+                blocking=False,
                 finished=functools.partial(self._finish, transfer),
+                failed=functools.partial(self._fail, transfer),
             )
 
     def _finish(self, transfer: Transfer, begin: float, end: float) -> None:
@@ -201,25 +214,31 @@ class TransferQueue:
         self._finished.append(transfer)
         self._start()
 
+    def _fail(self, transfer: Transfer, error: BaseException) -> None:
+        """A copy that failed does not hold the others up."""
+        transfer.error = error
+        del self._running[transfer.kind]
+        self._streams.pop(transfer.kind, None)  # broken: the next gets a new one
+        self._start()
+
     def _wait_for(self, transfer: Transfer) -> None:
-        while not transfer.done:
-            if not self.simulation.step():
-                raise FailedPrecondition("the transfer cannot complete")
+        if not self.simulation.run_until(lambda: transfer.done):
+            raise FailedPrecondition("the transfer cannot complete")
 
     def cancel(self, transfer: Transfer) -> bool:
         """Withdraw a copy that has not started."""
-        if transfer not in self._waiting:
-            return False
-        self._waiting.remove(transfer)
-        transfer.cancelled = True
-        self._start()
-        return True
+        with self.simulation.lock:
+            if transfer not in self._waiting:
+                return False
+            self._waiting.remove(transfer)
+            transfer.cancelled = True
+            self._start()
+            return True
 
     def drain(self) -> float:
         """Complete everything; the virtual time."""
-        while self._waiting or self._running:
-            if not self.simulation.step():
-                raise FailedPrecondition("transfers are stuck")
+        if not self.simulation.run_until(lambda: not (self._waiting or self._running)):
+            raise FailedPrecondition("transfers are stuck")
         return self.simulation.now
 
     def statistics(self) -> TransferStatistics:

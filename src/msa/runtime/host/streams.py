@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from msa.runtime.status import FailedPrecondition
+from msa.runtime.status import FailedPrecondition, InvalidArgument
 
 Engine = Literal["h2d", "d2h", "d2d", "compute"]
 CopyKind = Literal["h2d", "d2h", "d2d", "p2p"]
@@ -109,6 +109,7 @@ class _Operation:
     wait: _Record | None = None
     callback: bool = False
     finished: Callable[[float, float], None] | None = None
+    failed: Callable[[BaseException], None] | None = None
 
 
 class _CallbackGuard(threading.local):
@@ -123,6 +124,8 @@ _GUARD = _CallbackGuard()
 class Simulation:
     """Clock, engines and streams of any number of devices.
 
+    Threads may share it: `lock` is held while an operation is enqueued or completes.
+
     >>> Simulation().now
     0.0
     """
@@ -130,6 +133,7 @@ class Simulation:
     def __init__(self, model: TransferModel | None = None) -> None:
         self.model = model or TransferModel()
         self.now = 0.0
+        self.lock = threading.RLock()
         self.counters: dict[tuple[int, Engine], EngineCounters] = {}
         self.streams: list[SimStream] = []
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
@@ -140,21 +144,33 @@ class Simulation:
     def stream(self, device: int = 0) -> SimStream:
         """A new stream of a device."""
         made = SimStream(self, device)
-        self.streams.append(made)
+        with self.lock:
+            self.streams.append(made)
         return made
 
     def after(self, seconds: float, action: Callable[[], None]) -> None:
         """Schedule an action."""
-        self._sequence += 1
-        heapq.heappush(self._heap, (self.now + seconds, self._sequence, action))
+        with self.lock:
+            self._sequence += 1
+            heapq.heappush(self._heap, (self.now + seconds, self._sequence, action))
 
     def step(self) -> bool:
         """Advance to the next completion; False when nothing is under way."""
-        if not self._heap:
-            return False
-        self.now, _, action = heapq.heappop(self._heap)
-        action()
-        return True
+        with self.lock:
+            if not self._heap:
+                return False
+            self.now, _, action = heapq.heappop(self._heap)
+            action()
+            return True
+
+    def run_until(self, done: Callable[[], bool]) -> bool:
+        """Advance until `done()`; False when nothing is under way before that."""
+        while True:
+            with self.lock:  # what another thread completes must not be missed
+                if done():
+                    return True
+                if not self.step():
+                    return False
 
     def run(self) -> float:
         """Run until nothing is under way; the time."""
@@ -236,15 +252,23 @@ class SimStream:
         size: int,
         *,
         pinned: bool = True,
+        blocking: bool = True,
         finished: Callable[[float, float], None] | None = None,
+        failed: Callable[[BaseException], None] | None = None,
     ) -> None:
         """Copy bytes between two byte arrays when the operation completes.
 
-        A pageable copy (not pinned) keeps the caller waiting.
+        A pageable copy (not pinned) keeps the caller waiting, unless the caller sees to
+        that itself (not `blocking`). `finished(start, end)`
+        is called after the copy; `failed(error)` when it, or the stream before it,
+        fails.
 
         Raises:
             FailedPrecondition: source or destination are shorter than `size`.
+            InvalidArgument: an array whose elements are not bytes.
         """
+        for array in (source, destination):
+            byte_array(array, "memcpy")
         if len(source) < size or len(destination) < size:
             raise FailedPrecondition(
                 f"cannot copy {size} bytes from {len(source)} to {len(destination)}"
@@ -264,9 +288,10 @@ class SimStream:
                 lambda shared: model.seconds(kind, size, pinned=pinned, shared=shared),
                 size,
                 finished=finished,
+                failed=failed,
             )
         )
-        if not pinned and kind in ("h2d", "d2h"):
+        if blocking and not pinned and kind in ("h2d", "d2h"):
             self.block_until_done()
 
     def memset(self, destination: Any, value: int) -> None:
@@ -287,10 +312,19 @@ class SimStream:
             )
         )
 
-    def host_callback(self, function: Callable[[], None]) -> None:
-        """Run a host function on the stream's time line; it may not use devices."""
+    def host_callback(
+        self,
+        function: Callable[[], None],
+        *,
+        failed: Callable[[BaseException], None] | None = None,
+    ) -> None:
+        """Run a host function on the stream's time line; it may not use devices.
+
+        `failed(error)` is called instead when the stream broke before.
+        """
         operation = _Operation("callback", None, self.device, function, lambda _: 0.0)
         operation.callback = True
+        operation.failed = failed
         self._enqueue(operation)
 
     def record(self, event: SimEvent) -> None:
@@ -314,20 +348,20 @@ class SimStream:
             FailedPrecondition: it waits for an event that nothing will complete.
         """
         _forbid_in_callback("block_until_done")
-        while self.pending:
-            if not self.simulation.step():
-                raise FailedPrecondition(
-                    f"a stream of device {self.device} waits for an event that nothing "
-                    "completes"
-                )
+        if not self.simulation.run_until(lambda: not self.pending):
+            raise FailedPrecondition(
+                f"a stream of device {self.device} waits for an event that nothing "
+                "completes"
+            )
         if self.error is not None:
             raise self.error
         return self.simulation.now
 
     def _enqueue(self, operation: _Operation) -> None:
         _forbid_in_callback(operation.name)
-        self._queue.append(operation)
-        self._advance()
+        with self.simulation.lock:
+            self._queue.append(operation)
+            self._advance()
 
     def _advance(self) -> None:
         while self._queue and not self._running:
@@ -338,6 +372,8 @@ class SimStream:
                 return
             self._queue.popleft()
             if self.error is not None and operation.record is None:
+                if operation.failed is not None:
+                    operation.failed(self.error)
                 continue  # a broken stream skips everything but its marks
             self._running = True
             self.simulation.submit(self, operation)
@@ -352,13 +388,27 @@ class SimStream:
                 self.error = error
             finally:
                 _GUARD.inside = False
-        if operation.finished is not None and self.error is None:
+        if self.error is not None:
+            if operation.failed is not None and not operation.callback:
+                operation.failed(self.error)
+        elif operation.finished is not None:
             operation.finished(start, self.simulation.now)
         if operation.record is not None:
             operation.record.done = True
             for waiter in operation.record.waiters:
                 waiter._advance()
         self._advance()
+
+
+def byte_array(array: Any, where: str) -> None:
+    """Check that a copy would not convert elements (raises InvalidArgument)."""
+    dtype = getattr(array, "dtype", None)
+    if dtype is not None and dtype.itemsize != 1:
+        raise InvalidArgument(
+            f"takes bytes, not elements of {dtype}",
+            where=where,
+            hint="array.view(np.uint8) are the bytes of a contiguous array",
+        )
 
 
 def _forbid_in_callback(what: str) -> None:

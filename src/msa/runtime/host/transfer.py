@@ -20,7 +20,7 @@ from msa.runtime.arguments import whole
 from msa.runtime.collective.allocations import DeviceAddress
 from msa.runtime.collective.devices import DeviceWorld
 from msa.runtime.host.pool import HostBuffer, HostMemoryPool
-from msa.runtime.host.streams import SimEvent, SimStream
+from msa.runtime.host.streams import SimEvent, SimStream, byte_array
 from msa.runtime.status import (
     FailedPrecondition,
     InternalStatus,
@@ -165,6 +165,7 @@ class TransferManager:
         self.staged_chunks = 0
         self._staging: dict[int, _Staging] = {}
         self._lock = threading.Lock()
+        self._closed = False
 
     # -- literals ------------------------------------------------------------------
 
@@ -253,7 +254,7 @@ class TransferManager:
             stream.host_callback(functools.partial(_decode, raw, node, target))
         literal = _assemble(buffer.shape, leaves)
         if done is not None and callback_is_safe:
-            stream.host_callback(lambda: done(None))
+            stream.host_callback(lambda: done(None), failed=done)
             return literal
         try:
             stream.block_until_done()
@@ -288,6 +289,8 @@ class TransferManager:
 
     def _staging_of(self, device: int) -> _Staging:
         with self._lock:
+            if self._closed:
+                raise FailedPrecondition("the transfer manager is closed")
             if device not in self._staging:
                 self._staging[device] = _Staging(self.pool.allocate(self.staging_bytes))
             return self._staging[device]
@@ -298,9 +301,20 @@ class TransferManager:
         source: DeviceAddress,
         destination: npt.NDArray[np.uint8],
     ) -> int:
-        """Device to pageable host memory in staged chunks; the number of chunks."""
+        """Device to pageable host memory in staged chunks; the number of chunks.
+
+        Raises:
+            FailedPrecondition: the destination is too short, or after `close`.
+            InvalidArgument: the destination's elements are not bytes.
+        """
+        byte_array(destination, "copy_from_device")
+        if source.size > len(destination):
+            raise FailedPrecondition(
+                f"the transfer of {source.size} bytes is larger than its destination "
+                f"of {len(destination)} bytes"
+            )
         staging = self._staging_of(stream.device)
-        with staging.lock:
+        with stream.simulation.lock, staging.lock:
             stream.wait(staging.event)
             chunks = 0
             for start, size in self._chunks(source.size):
@@ -315,7 +329,7 @@ class TransferManager:
                 )
                 chunks += 1
             stream.record(staging.event)
-        self.staged_chunks += chunks
+            self._count(chunks)
         return chunks
 
     def copy_to_device(
@@ -327,14 +341,19 @@ class TransferManager:
         """Pageable host memory to device in staged chunks; the number of chunks.
 
         The source is read when the stream gets there: it must stay unchanged.
+
+        Raises:
+            FailedPrecondition: the destination is too short, or after `close`.
+            InvalidArgument: the source's elements are not bytes.
         """
+        byte_array(source, "copy_to_device")
         if len(source) > destination.size:
             raise FailedPrecondition(
                 f"the transfer of {len(source)} bytes is larger than its destination "
                 f"of {destination.size} bytes"
             )
         staging = self._staging_of(stream.device)
-        with staging.lock:
+        with stream.simulation.lock, staging.lock:
             stream.wait(staging.event)
             chunks = 0
             for start, size in self._chunks(len(source)):
@@ -347,8 +366,12 @@ class TransferManager:
                 stream.memcpy("h2d", staging.buffer.data, part, size)
                 chunks += 1
             stream.record(staging.event)
-        self.staged_chunks += chunks
+            self._count(chunks)
         return chunks
+
+    def _count(self, chunks: int) -> None:
+        with self._lock:
+            self.staged_chunks += chunks
 
     def _chunks(self, total: int) -> list[tuple[int, int]]:
         step = self.staging_bytes
@@ -359,8 +382,9 @@ class TransferManager:
         raise Unimplemented("infeed and outfeed have no generic transfer")
 
     def close(self) -> None:
-        """Give the staging memory back."""
+        """Give the staging memory back; nothing is staged afterwards."""
         with self._lock:
+            self._closed = True
             staging, self._staging = self._staging, {}
         for one in staging.values():
             one.buffer.release()
@@ -395,7 +419,7 @@ def _encode(value: Any, shape: Shape) -> npt.NDArray[np.uint8]:
     bits = shape.element_type.bits
     if bits in _SUB_BYTE and shape.element_type.is_integral:
         return pack_sub_byte(laid_out, bits)
-    if laid_out.dtype.itemsize != shape.element_type.byte_width:
+    if not _holds(laid_out.dtype, shape):
         raise InternalStatus(
             f"the literal has {laid_out.dtype} where the buffer has "
             f"{shape.element_type.name}"
@@ -406,20 +430,29 @@ def _encode(value: Any, shape: Shape) -> npt.NDArray[np.uint8]:
 _INTEGERS: Final = {"signed": "i", "unsigned": "u"}
 
 
+def _holds(dtype: np.dtype[Any], shape: Shape) -> bool:
+    """Whether a literal's elements are those of a shape (or raw, of their width)."""
+    wanted = _element_dtype(shape)
+    raw = dtype.kind == "V" or (wanted.kind == "b" and dtype == np.uint8)
+    return dtype.itemsize == wanted.itemsize and (raw or dtype == wanted)
+
+
 def _empty_leaf(shape: Shape) -> Array:
+    return np.zeros(shape.dimensions, _element_dtype(shape))
+
+
+def _element_dtype(shape: Shape) -> np.dtype[Any]:
     kind = shape.element_type
     width = kind.byte_width
     if kind.name == "pred":
-        dtype = np.dtype(np.bool_)
-    elif kind.family in _INTEGERS:
-        dtype = np.dtype(f"{_INTEGERS[kind.family]}{width}")
-    elif kind.name in ("f16", "f32", "f64"):
-        dtype = np.dtype(f"f{width}")
-    elif kind.is_complex:
-        dtype = np.dtype(f"c{width}")
-    else:
-        dtype = np.dtype(f"u{width}")  # bf16 and the 8-bit floats: their bits
-    return np.zeros(shape.dimensions, dtype)
+        return np.dtype(np.bool_)
+    if kind.family in _INTEGERS:
+        return np.dtype(f"{_INTEGERS[kind.family]}{width}")
+    if kind.name in ("f16", "f32", "f64"):
+        return np.dtype(f"f{width}")
+    if kind.is_complex:
+        return np.dtype(f"c{width}")
+    return np.dtype(f"u{width}")  # bf16 and the 8-bit floats: their bits
 
 
 def _decode(raw: npt.NDArray[np.uint8], shape: Shape, target: Array) -> None:
