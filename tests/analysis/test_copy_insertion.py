@@ -8,6 +8,7 @@ import pytest
 import msa
 from analysis.random_modules import random_module
 from analysis.storage_oracle import storage_problems
+from assignment.async_loop import ASYNC_LOOP
 from msa.analysis import insert_copies, missing_copies, prepare
 from msa.analysis.buffer_assignment import BufferAssignment, BufferAssignmentOptions
 from msa.analysis.copy_insertion import flatten_call_graph
@@ -47,6 +48,16 @@ def checked(module):
         assignment = BufferAssignment.run(ready, options)
         assignment.verify()
         assert storage_problems(assignment) == []
+    return ready
+
+
+def settled(module):
+    """As `checked`, for what the oracle of storage does not run: asynchronous calls."""
+    ready = insert_copies(module)
+    assert missing_copies(ready) == []
+    verify(ready)
+    assert not ready.schedule.check(ready)
+    BufferAssignment.run(ready).verify()
     return ready
 
 
@@ -371,6 +382,45 @@ def test_same_operand_as_target_and_update():
       ROOT d = f32[8] dynamic-update-slice(y, y, i)
     }""")
     assert len(copies(checked(module))) == 1
+
+
+UPDATE = """
+inner {
+  q = f32[8] parameter(0)
+  z = s32[] constant(0)
+  u = f32[2] slice(q), slice={[0:2]}
+  n = f32[8] negate(q)
+  d = f32[8] dynamic-update-slice(n, u, z)
+  ROOT o = f32[8] RESULT
+}
+ENTRY e {
+  p = f32[8] parameter(0)
+  s = ((f32[8]), f32[8], u32[]) call-start(p), to_apply=inner
+  a = f32[8] abs(p)
+  c = f32[8] call-done(s)
+  ROOT f = f32[8] add(c, a)
+}"""
+
+
+@pytest.mark.parametrize(("result", "count"), [("negate(d)", 0), ("add(d, n)", 1)])
+def test_update_in_place_inside_an_asynchronous_call(result, count):
+    """Steps of one operation run in order, so one may write over another's storage."""
+    module = scheduled(UPDATE.replace("RESULT", result))
+    ready = settled(module)
+    assert len(copies(ready)) == count
+    values = [np.arange(8, dtype=np.float32)]
+    agree(msa.execute(module, values), msa.execute(ready, values))
+
+
+def test_loop_inside_an_asynchronous_call():
+    module = msa.parse(ASYNC_LOOP)
+    ready = settled(module)
+    # The caller keeps the argument that the loop writes over; the other is only read.
+    assert [x.operands[0].name for x in copies(ready) if x.shape.byte_size() > 4] == [
+        "q"
+    ]
+    values = [np.arange(4096, dtype=np.float32), np.ones(4096, np.float32)]
+    agree(msa.execute(module, values), msa.execute(ready, values))
 
 
 def test_scheduled_is_demanded():

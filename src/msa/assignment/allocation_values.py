@@ -76,7 +76,6 @@ class AllocationValue:
         uses: by step.
         sequence: allocations made so far.
         contiguous: must stay in one memory, in one piece.
-        stays: no copies of it may be made where it is.
         split: how it is cut into shards, or None; `size` is then the largest shard's.
     """
 
@@ -87,7 +86,6 @@ class AllocationValue:
         "sequence",
         "size",
         "split",
-        "stays",
         "uses",
         "value",
     )
@@ -102,7 +100,6 @@ class AllocationValue:
         self.uses: list[SegmentUse] = []
         self.sequence: list[Allocation] = []
         self.contiguous = False
-        self.stays = False
         self.split: SplitConfig | None = None
 
     def __repr__(self) -> str:
@@ -148,21 +145,7 @@ def _of_value(
         item.contiguous = item.position in contiguous or _starts_or_updates(
             problem.opcodes[item.position.step]
         )
-        item.stays = _runs_asynchronously(item.region, problem)
     return created
-
-
-def _runs_asynchronously(region: int, problem: Problem) -> bool:
-    """Whether a region runs at some time between a start and its done.
-
-    A copy there would run then too, and not at the step that was planned for it.
-    """
-    while problem.regions[region].kind != "async":
-        caller = problem.regions[region].caller
-        if caller < 0:
-            return False
-        region = problem.region_of[caller]
-    return True
 
 
 def _starts_or_updates(opcode: str) -> bool:

@@ -46,8 +46,9 @@ class _Classes:
     """Values joined so far, each class with its pieces in order of time.
 
     Invariant: pieces of a class overlap at most where one value is computed in
-    place of another, or in branches that exclude each other (`_overlapping` holds
-    the classes with such pieces).
+    place of another, in branches that exclude each other, or in one asynchronous
+    operation, where they follow each other (`_overlapping` holds the classes with
+    such pieces of the latter two kinds).
     """
 
     def __init__(
@@ -118,6 +119,13 @@ class _Classes:
                         continue
                     break
                 first, second = sorted((piece, other))
+                ends = self._lifetimes.ends_within(first[2], second[2])
+                if ends is not None:
+                    self._excluded = True
+                    first = (first[0], ends[0], first[2])
+                    second = (second[0], ends[1], second[2])
+                    if first[1] <= second[0]:
+                        continue
                 if self._meets(first, second):
                     continue
                 if self._exclusive(first, second):

@@ -32,7 +32,16 @@ class Lifetimes:
     Linear in positions and uses.
     """
 
-    __slots__ = ("_dataflow", "_flat", "_read_only", "_time", "end", "held", "spans")
+    __slots__ = (
+        "_dataflow",
+        "_flat",
+        "_inside",
+        "_read_only",
+        "_time",
+        "end",
+        "held",
+        "spans",
+    )
 
     def __init__(self, dataflow: DataflowAnalysis, flat: FlattenedSchedule) -> None:
         self._dataflow = dataflow
@@ -42,6 +51,7 @@ class Lifetimes:
         self.end = flat.end
         self.held: set[int] = set()
         self.spans: dict[int, tuple[int, int]] = {}
+        self._inside: dict[int, tuple[Computation, int]] = {}
         for value in dataflow.values:
             if self._time[value.instruction.id] >= 0:
                 self.spans[value.id] = self._span(value)
@@ -66,7 +76,18 @@ class Lifetimes:
             end = max(end, self._use_end(use.instruction, use.operand_number))
         if any(self._ends_with(place.instruction, end) for place in value.positions):
             self.held.add(value.id)
-        return start, self._in_async(x.computation, end)
+        return start, self._in_async(value, end)
+
+    def ends_within(self, one: int, other: int) -> tuple[int, int] | None:
+        """When two values end for each other, if they are of one asynchronous operation.
+
+        Its steps run in order, at whatever time that is: only for what runs beside
+        it does all of its storage last until it is done. None: not of one operation.
+        """
+        mine, theirs = self._inside.get(one), self._inside.get(other)
+        if mine is None or theirs is None or mine[0] is not theirs[0]:
+            return None
+        return mine[1], theirs[1]
 
     def end_in_branch(
         self, value: Value, conditional: Instruction, branch: int
@@ -143,11 +164,12 @@ class Lifetimes:
         span = self._flat.spans.get(callee)
         return self._time[user.id] + 1 if span is None else span[0]
 
-    def _in_async(self, computation: Computation, end: int) -> int:
+    def _in_async(self, value: Value, end: int) -> int:
         """What runs asynchronously keeps its storage until the operation is done."""
-        context = self._flat.async_context.get(computation)
+        context = self._flat.async_context.get(value.instruction.computation)
         if context is None:
             return end
+        self._inside[value.id] = (context, end)
         start = self._dataflow.call_graph.parent_call(context)
         done = None if start is None else chain_done(start)
         return end if done is None else max(end, self._time[done.id] + 1)

@@ -171,6 +171,8 @@ class _Finder:
         here = self._at.get(home, ())
         if problem.regions[region].kind not in _KINDS or home in self._needed:
             return None
+        if problem.runs_asynchronously[region]:
+            return None  # what lies there would have to last as long as the operation
         if any(type(a) not in (PinnedAllocation, CopyAllocation) for a in here):
             return None
         ties = self._ties(value, home, [use for _, use in uses])

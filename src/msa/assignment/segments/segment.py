@@ -152,7 +152,7 @@ def _default_allocation(
             sequence.append(resident)
             return resident, SUCCESS
         forced = request.start_in_alternate or request.end_in_alternate
-        if not forced and (source.stays or not may_write(state, request)):
+        if not forced and not may_write(state, request):
             return None, failures | REQUIRES_UNCOMMIT
         outcome = evict(state, request, force=forced)
         if outcome != SUCCESS:
@@ -180,7 +180,6 @@ def _may_prefetch(
     return (
         (request.allow_prefetch or request.end_in_alternate)
         and not request.source.contiguous
-        and not (request.source.stays and not request.end_in_alternate)
         and not request.only_extend
         and not (at_end is not None and at_end.space is DEFAULT)
         and not request.end_in_default
