@@ -15,8 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from msa.errors import TargetError, did_you_mean
+from msa.errors import TargetError, did_you_mean, shown
 from msa.units import parse_bandwidth, parse_bytes, parse_rate
+
+#: Sums of two larger addresses could not be counted on in 64 bits.
+_LARGEST: Final = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,11 @@ class Target:
                 continue
             if not (value > 0 and math.isfinite(value)):
                 raise TargetError(f"{field.name} must be positive, got {value!r}")
+        for name in ("alternate_memory_bytes", "alignment_bytes"):
+            if getattr(self, name) > _LARGEST:
+                raise TargetError(
+                    f"{name} must be at most {_LARGEST}, got {shown(getattr(self, name))}"
+                )
         if self.async_copy_bandwidth > self.default_memory_bandwidth:
             raise TargetError(
                 f"async_copy_bandwidth ({self.async_copy_bandwidth:g}) exceeds "

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from msa.assignment.build_values import ValueFacts, build_values
 from msa.assignment.inputs import eligible_uses, fusions_by_body, is_suitable
 from msa.assignment.moves import sync_moves
+from msa.assignment.option_types import bytes_from
 from msa.assignment.options import Options
 from msa.assignment.problem import (
     TRIVIAL_OPCODES,
@@ -188,7 +189,7 @@ class _Builder:
         if reserve is None:
             return {}
         sizes = (
-            (step, int(reserve(x, frozenset(), frozenset())))
+            (step, _reserved(reserve(x, frozenset(), frozenset()), x))
             for step, x in enumerate(steps)
             if self.options.faithful or x.opcode not in TRIVIAL_OPCODES
         )
@@ -303,6 +304,10 @@ class _Builder:
         return (
             shape.is_array and shape.memory_space == self.options.alternate_memory_space
         )
+
+
+def _reserved(answer: Any, instruction: Instruction) -> int:
+    return bytes_from("reserved_scoped_memory_fn", answer, instruction.name)
 
 
 def _takes_tuple(computation: Computation) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from msa.assignment.allocation import Position, Use
+from msa.assignment.option_types import bytes_from
 from msa.assignment.options import Options
 from msa.assignment.problem import Value
 
@@ -69,7 +70,9 @@ def _build(facts: ValueFacts, value: Any, number: int, buffer: int, live: Any) -
     return Value(
         id=number,
         buffer=buffer,
-        size=value.byte_size() if size_of is None else int(size_of(value)),
+        size=value.byte_size()
+        if size_of is None
+        else bytes_from("size_fn", size_of(value), value.position),
         positions=tuple(Position(time[p.instruction.id], p.index) for p in positions),
         uses=tuple(
             Use(time[u.instruction.id], u.operand_number, u.operand_index) for u in uses

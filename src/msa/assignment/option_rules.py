@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from msa.errors import OptionsError, did_you_mean
+from msa.errors import OptionsError, did_you_mean, shown
 
 if TYPE_CHECKING:
     from msa.assignment.options import Options
@@ -31,11 +31,18 @@ _AT_LEAST = {
     "max_cross_program_prefetches": -1,
 }
 
-_CHOICES = {
-    "strategy": ("greedy", "search"),
-    "expanded_scoped_alternate_memory_mode": ("DISABLED", "ENABLED"),
-    "window_prefetch_mode": ("WindowExposure", "WindowPrefetch"),
-}
+_POSITIVE = (
+    "max_size_in_bytes",
+    "alignment_in_bytes",
+    "async_copy_bandwidth_scaling_factor",
+)
+
+#: Of each of them no number may be negative.
+_GROUPS = (
+    "prefetch_interval_picker",
+    "sliced_prefetch_options",
+    "memory_bound_loop_optimizer_options",
+)
 
 _SPLITTING = (
     "determine_split_dimension_fn",
@@ -49,18 +56,26 @@ def check_options(options: Options) -> None:
     """Raise `OptionsError` for a value out of range or two options that conflict."""
     for name, least in _AT_LEAST.items():
         value = getattr(options, name)
-        if not isinstance(value, int | float) or value < least:
+        if value < least:
             raise OptionsError(f"{name} must be at least {least}, got {value!r}")
-    for name, choices in _CHOICES.items():
-        if getattr(options, name) not in choices:
-            raise OptionsError(
-                f"{name} must be one of {', '.join(choices)}, "
-                f"got {getattr(options, name)!r}"
-            )
-    for name in ("max_size_in_bytes", "alignment_in_bytes"):
+    for name in _POSITIVE:
         value = getattr(options, name)
         if value is not None and value <= 0:
             raise OptionsError(f"{name} must be positive, got {value!r}")
+    for group in _GROUPS:
+        part = getattr(options, group)
+        for field in dataclasses.fields(part):
+            value = getattr(part, field.name)
+            if value < 0:
+                raise OptionsError(
+                    f"{group}.{field.name} must be at least 0, got {value!r}"
+                )
+    repacker = options.repacker
+    if repacker is not None and not callable(getattr(repacker, "repack", None)):
+        raise OptionsError(
+            f"repacker must have a method repack, got {shown(repacker)}",
+            hint="msa.heap.BestFitRepacker is one",
+        )
     _check_picker(options)
     _check_conflicts(options)
 
@@ -72,7 +87,7 @@ def _check_picker(options: Options) -> None:
     if isinstance(picker, CostAnalysisPicker):
         least = picker.min_overlap_to_async_copy_ratio
         preferred = picker.preferred_overlap_to_async_copy_ratio
-        if not 0 <= least <= preferred:
+        if least > preferred:
             raise OptionsError(
                 f"min_overlap_to_async_copy_ratio ({least:g}) exceeds "
                 f"preferred_overlap_to_async_copy_ratio ({preferred:g})"
@@ -83,7 +98,7 @@ def _check_picker(options: Options) -> None:
                 "cost_analysis=False",
                 "give an InstructionCountPicker",
             )
-    elif not 0 <= picker.min_overlap <= picker.max_overlap:
+    elif picker.min_overlap > picker.max_overlap:
         raise OptionsError(
             f"min_overlap ({picker.min_overlap}) exceeds "
             f"max_overlap ({picker.max_overlap})"

@@ -159,7 +159,9 @@ class Options:
     )
     cost_analysis: bool = True
     while_execution_count: int = 5
-    alternate_memory_benefit_scaling_factor_for_large_buffers: str = "SQRT"
+    alternate_memory_benefit_scaling_factor_for_large_buffers: Literal[
+        "SQRT", "NO_SCALE"
+    ] = "SQRT"
     pipeline_overhead_window_size_mib: float = 0.0
     async_copy_bandwidth_scaling_factor: float | None = None
 
@@ -248,7 +250,9 @@ class Options:
 
     def __post_init__(self) -> None:
         from msa.assignment.option_rules import check_options
+        from msa.assignment.option_types import check_types
 
+        check_types(self)
         check_options(self)
 
     def replace(self, **changes: Any) -> Options:

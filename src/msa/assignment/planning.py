@@ -89,6 +89,11 @@ def assign(
             f"assign plans for a Target, not {type(target).__name__}",
             hint='msa.Target.preset("tpu_v5e") is one',
         )
+    if options is not None and not isinstance(options, Options):
+        raise OptionsError(
+            f"assign takes Options, not {type(options).__name__}",
+            hint='msa.Options(strategy="search") is one',
+        )
     with collection_paused():
         planner = _Planner(module, target, options or Options(), progress, cost_options)
         return planner.plan()
