@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gzip
 import os
+import sys
 import tempfile
+import zlib
 from pathlib import Path
 
-from msa.errors import FileFormatError, shown
+from msa.errors import FileFormatError, did_you_mean, shown
 
 
 def read_unpacked(path: Path) -> bytes:
@@ -24,6 +26,44 @@ def read_unpacked(path: Path) -> bytes:
     data = path.read_bytes()
     packed = path.suffix == ".gz" or data[:2] == b"\x1f\x8b"
     return gzip.decompress(data) if packed else data
+
+
+def no_such_file(path: Path) -> FileFormatError:
+    """The error for a missing file, with the nearest name in its folder.
+
+    >>> print(no_such_file(Path("/nowhere/m.hlo")))
+    /nowhere/m.hlo: there is no folder /nowhere; is the path right, from where you are?
+    """
+    message, names = "no such file", []
+    try:
+        names = [p.name for p in path.parent.iterdir()]
+    except OSError:
+        message = f"there is no folder {path.parent}"
+    hint = did_you_mean(path.name, names, "is the path right, from where you are?")
+    return FileFormatError(message, where=str(path), hint=hint)
+
+
+def read_standard_input(hint: str) -> str:
+    """All text of standard input, unpacked if it is packed with gzip.
+
+    Args:
+        hint: what to try when it cannot be read.
+
+    Raises:
+        FileFormatError: it is closed, or holds no text.
+    """
+    try:
+        stream = getattr(sys.stdin, "buffer", None)
+        if stream is None:  # a stand-in that holds text only
+            return sys.stdin.read()
+        data = stream.read()
+        if data[:2] == b"\x1f\x8b":
+            data = gzip.decompress(data)
+        return str(data.decode("utf-8-sig"))
+    except (OSError, EOFError, ValueError, AttributeError, zlib.error) as error:
+        raise FileFormatError(
+            f"cannot be read: {error}", where="standard input", hint=hint
+        ) from error
 
 
 def write_whole(

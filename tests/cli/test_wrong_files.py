@@ -80,3 +80,46 @@ def test_a_broken_packed_file_is_an_error_of_the_file(
     path.write_bytes(gzip.compress(CSV.encode())[:20])
     assert main(["pack", str(path)]) == 2
     assert "cannot read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["plan", "pack"])
+def test_a_missing_file_names_its_nearest_neighbour(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "model.hlo").write_text(HLO)
+    assert main([command, str(tmp_path / "modle.hlo")]) == 2
+    err = capsys.readouterr().err
+    assert "no such file" in err.lower()
+    assert "did you mean 'model.hlo'?" in err
+    assert main([command, str(tmp_path / "nowhere" / "model.hlo")]) == 2
+    assert f"there is no folder {tmp_path / 'nowhere'}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("command", "text"), [("plan", HLO), ("pack", CSV)])
+def test_standard_input_may_be_packed(
+    command: str,
+    text: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    said = []
+    for data in (text.encode(), gzip.compress(text.encode())):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+        assert main([command, "-"]) == 0
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1] != ""
+    monkeypatch.setattr(
+        "sys.stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(b"abc" * 99)[:15]))
+    )
+    assert main([command, "-"]) == 2
+    assert "standard input: cannot be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("end", range(HLO.index("{") + 1, len(HLO) - 2, 7))
+def test_a_text_cut_off_is_called_so(
+    end: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "cut.hlo"
+    path.write_text(HLO[:end])
+    assert main(["plan", str(path)]) == 2
+    assert "was the file cut off?" in capsys.readouterr().err

@@ -81,7 +81,10 @@ def _remedy(plan: Assignment, found: Crowding) -> str:
     least = found.taken + found.needed
     parts = [first]
     if found.missing:
-        parts.append(f"with all of them kept it takes {_exact(least)} of fast memory")
+        parts.append(
+            f"with all of them kept it takes {_exact(least)} of fast memory"
+            " (values decided before it may take such room first)"
+        )
     else:
         parts.append("or if its neighbours lay closer together")
     if plan.options.strategy == "search":

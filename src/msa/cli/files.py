@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from msa.errors import FileFormatError
-
 if TYPE_CHECKING:
     from msa.hlo import Module
 
@@ -28,13 +26,10 @@ def read_text(path: str) -> str:
 
 
 def read_stdin() -> str:
-    """All of standard input."""
-    try:
-        return sys.stdin.read()
-    except UnicodeDecodeError as error:
-        raise FileFormatError(
-            f"cannot be read: {error}", where="stdin", hint="is it text?"
-        ) from error
+    """All of standard input, also packed."""
+    from msa.files import read_standard_input
+
+    return read_standard_input("is it text?")
 
 
 def write_result(path: str, text: str) -> None:

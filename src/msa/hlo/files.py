@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import os
 import re
-import sys
 import zlib
 from collections.abc import Iterable
 from itertools import islice
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from msa.errors import FileFormatError, HloParseError, UnsupportedError
-from msa.files import read_unpacked
+from msa.files import no_such_file, read_standard_input, read_unpacked
 from msa.hlo.arguments import expect, shown
 from msa.hlo.module import Module
 from msa.hlo.parser import parse
@@ -57,17 +56,25 @@ def load(
     if name is not None:
         expect(name, str, where="load", what="a module's name as text")
     piped = str(path) == "-"
-    text = _standard_input() if piped else read_text(path, name)
+    if piped:
+        text = read_standard_input("pipe HLO text into it")
+    else:
+        text = read_text(path, name)
     try:
         return parse(text, verify=verify, allow_unknown=allow_unknown)
     except HloParseError as error:
         error.where = f"{'standard input' if piped else path}:{error.where}"
-        error.hint = _advice(text) or error.hint
+        error.hint = _advice(text, error.line) or error.hint
         raise
 
 
-def _advice(text: str) -> str:
-    """What to try with a text that is no HLO, from what it looks like."""
+def _advice(text: str, line: int) -> str:
+    """What to try with a text that is no HLO or ends early, from what it looks like.
+
+    Args:
+        text: the whole text.
+        line: where reading stopped, counted from 1.
+    """
     head = text.lstrip("\ufeff \t\r\n")[:4096]
     first = head.partition("\n")[0].lower()
     if not head:
@@ -78,6 +85,9 @@ def _advice(text: str) -> str:
         return "is it a table of buffers, for `msa pack`?"
     if "hlomodule" not in first and " = " not in head and "entry" not in head.lower():
         return "is it HLO text, such as compiled.as_text() prints?"
+    ended = line > text.rstrip().count("\n")
+    if ended and text.count("{") > text.count("}"):
+        return "the text ends before its braces close: was the file cut off?"
     return ""
 
 
@@ -93,17 +103,6 @@ def _path(path: object) -> Path:
     return Path(path)
 
 
-def _standard_input() -> str:
-    try:
-        return sys.stdin.read()
-    except (OSError, ValueError, AttributeError) as error:  # closed, none, no text
-        raise FileFormatError(
-            f"cannot be read: {error}",
-            where="standard input",
-            hint="pipe HLO text into it",
-        ) from error
-
-
 def read_text(path: str | Path, name: str | None = None) -> str:
     """The text of a file or of a dump folder, unpacked; arguments as for `load`.
 
@@ -117,6 +116,8 @@ def read_text(path: str | Path, name: str | None = None) -> str:
         if path.suffix == ".pb":
             return _proto_text(path.read_bytes(), path)
         return read_unpacked(path).decode("utf-8-sig")  # some editors set a mark
+    except FileNotFoundError as error:
+        raise no_such_file(path) from error
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise FileFormatError(
             f"cannot be read: {error}", where=str(path), hint="is it HLO text?"
@@ -211,7 +212,7 @@ def pick_dump(folder: Path, name: str | None = None) -> Path:
 def _choice(names: Iterable[str]) -> str:
     shown = list(islice(names, 10))
     if shown:
-        return "pass name= one of: " + ", ".join(shown)
+        return "give that file, or msa.load its name=, one of: " + ", ".join(shown)
     return "dump text with --xla_dump_to and --xla_dump_hlo_as_text"
 
 

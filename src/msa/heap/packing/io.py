@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from msa.errors import FileFormatError, PackingError, shown
-from msa.files import read_unpacked
+from msa.files import no_such_file, read_unpacked
 from msa.heap.packing.buffer import Buffer, read_buffers
 from msa.heap.packing.plan import HeapPlan
 from msa.heap.packing.reservation import Reservation, read_reservations
@@ -112,6 +112,8 @@ def parse_buffers(text: str, *, name: str = "text") -> list[Buffer]:
 def _text(path: str | Path) -> str:
     try:
         return read_unpacked(Path(path)).decode("utf-8-sig")
+    except FileNotFoundError:
+        raise no_such_file(Path(path)) from None
     except (OSError, EOFError, TypeError, ValueError, zlib.error) as error:
         # A path with a zero byte or a lone surrogate is a ValueError.
         raise FileFormatError(f"cannot read {shown(path)}: {error}") from None
