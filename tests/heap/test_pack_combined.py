@@ -187,3 +187,13 @@ def test_nothing_but_empty_buffers():
     plan.verify()
     assert plan.offsets == (0, 0, 64, 8, 8)
     assert (plan.height, plan.optimal) == (0, True)
+
+
+@pytest.mark.parametrize("capacity", [None, 4])
+def test_a_pinned_buffer_of_gaps_alone_is_empty(capacity):
+    # It never lives, so its end at 7 is no part of the height.
+    dead = Buffer("dead", 6, 8, 5, offset=2, gaps=((6, 8),))
+    plan = msa.pack([dead, Buffer("x", 6, 7, 4)], capacity=capacity)
+    plan.verify()
+    assert (plan.height, plan.optimal) == (4, True)
+    assert plan.as_dict()["dead"] == 2

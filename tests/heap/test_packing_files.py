@@ -249,3 +249,12 @@ def test_element_types(dtype, size):
 def test_bad_tiles(tiles, options, error):
     with pytest.raises(error):
         msa.fits(tiles, **options)
+
+
+def test_csv_of_pins_alone_is_no_solution():
+    rows = [Buffer("x", 0, 2, 8, offset=16), Buffer("y", 0, 2, 8, offset=0)]
+    text = buffers_to_csv(rows)
+    assert text.splitlines()[0] == "id,lower,upper,size,pin"
+    assert parse_csv(text) == rows
+    both = "id,lower,upper,size,offset,pin\nx,0,2,8,16,\ny,0,2,8,0,4\n"
+    assert [row.offset for row in parse_csv(both)] == [None, 4]

@@ -54,6 +54,13 @@ class Buffer:
         span = f"[{self.start}, {self.end})"
         return f"Buffer({self.id!r}, {span}, {self.size} B{extra})"
 
+    @property
+    def is_live(self) -> bool:
+        """Whether it has bytes, and a time in which its contents are alive."""
+        if not self.size or self.start >= self.end:
+            return False
+        return not self.gaps or bool(self.pieces())
+
     def pieces(self) -> list[tuple[int, int]]:
         """The times `[start, end)` in which the contents are alive."""
         pieces, at = [], self.start

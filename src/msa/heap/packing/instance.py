@@ -136,10 +136,10 @@ def build_instance(
     item_of = np.full(len(buffers), -1, dtype=np.int64)
     groups: dict[object, int] = {}
     members: list[list[int]] = []
-    alive = {b.group for b in buffers if b.group is not None and _is_alive(b)}
+    alive = {b.group for b in buffers if b.group is not None and b.is_live}
     for index, buffer in enumerate(buffers):
         if buffer.group is None:
-            if _is_alive(buffer):
+            if buffer.is_live:
                 item_of[index] = len(members)
                 members.append([index])
         elif buffer.group not in alive:
@@ -182,12 +182,6 @@ def _check_total(rows: list[tuple[int, int, int]]) -> None:
             "sizes, alignments and pins add up to more than 2**60 bytes",
             hint="are the sizes in bytes?",
         )
-
-
-def _is_alive(buffer: Buffer) -> bool:
-    if not buffer.size or buffer.start >= buffer.end:
-        return False
-    return not buffer.gaps or bool(buffer.pieces())
 
 
 def _columns(rows: Sequence[tuple[int, ...]], width: int) -> list[tuple[int, ...]]:

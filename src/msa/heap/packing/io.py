@@ -46,6 +46,7 @@ _HEADS = {
     "bytes": "size",
     "alignment": "alignment",
     "offset": "offset",
+    "pin": "offset",
     "group": "group",
     "gaps": "gaps",
 }
@@ -125,7 +126,8 @@ def parse_csv(text: str, *, name: str = "csv") -> list[Buffer]:
     Columns, in any order: `id`, `lower` or `start`, `upper` or `end`, `size`, and
     optionally `alignment`, `offset` (pins), `group`, `gaps` (minimalloc's form:
     `3-5 8-9`, half-open). A column `offset` in which every row has a value is a
-    solution, as minimalloc writes it, and pins nothing. Without a head line the
+    solution, as minimalloc writes it, and pins nothing; a column `pin` always pins,
+    and an `offset` beside it is a solution. Without a head line the
     columns are `id,start,end,size`. Empty lines are skipped.
 
     Raises:
@@ -147,6 +149,8 @@ def parse_csv(text: str, *, name: str = "csv") -> list[Buffer]:
     first = [cell.strip().lower() for cell in lines[0][1]]
     if "size" in first or "bytes" in first:
         columns = [_HEADS.get(head, "") for head in first]
+        if "pin" in first and "offset" in first:
+            columns[first.index("offset")] = ""
         lines = lines[1:]
     else:
         columns = ["id", "start", "end", "size"]
@@ -158,7 +162,11 @@ def parse_csv(text: str, *, name: str = "csv") -> list[Buffer]:
             hint="a head line such as id,lower,upper,size",
         )
     rows = [_csv_row(columns, row, f"{name}:{number}") for number, row in lines]
-    if rows and all(row.get("offset") is not None for row in rows):
+    if (
+        "pin" not in first
+        and rows
+        and all(row.get("offset") is not None for row in rows)
+    ):
         rows = [row | {"offset": None} for row in rows]
     try:
         return read_buffers(rows)
@@ -223,11 +231,15 @@ def _csv_text(rows: Sequence[tuple[Buffer, int | None]], *, solution: bool) -> s
         for field in ("alignment", "group", "gaps")
         if any(_is_given(getattr(buffer, field)) for buffer, _ in rows)
     ]
-    if solution or any(offset is not None for _, offset in rows):
+    pinned = [offset is not None for _, offset in rows]
+    if solution or any(pinned):
         optional.append("offset")
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(head + optional)
+    # A full column `offset` would be read as a solution.
+    pins_all = not solution and any(pinned) and all(pinned)
+    named = ["pin" if pins_all and o == "offset" else o for o in optional]
+    writer.writerow(head + named)
     for buffer, offset in rows:
         cells = {
             "alignment": buffer.alignment,

@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from msa.heap.packing.instance import Instance, Ints
-from msa.heap.packing.placement import Rule
+from msa.heap.packing.placement import Rule, place
 from msa.heap.packing.sections import Sections
+from msa.heap.packing.skyline import place_on_skyline
 
 
 @dataclass(frozen=True, slots=True)
 class Heuristic:
-    """A named order with the rule by which a gap is chosen."""
+    """A named order with the rule by which a gap is chosen, or for the skyline."""
 
     name: str
-    rule: Rule
+    rule: Rule | Literal["skyline"]
     order: Ints
+
+    @property
+    def cost(self) -> int:
+        """Looks at each item, roughly: those on the skyline are looked at again."""
+        return 4 if self.rule == "skyline" else 1
+
+    def place(self, instance: Instance, order: Ints | None = None) -> Ints:
+        """Offsets of all items; `order` is what is left of the own one, if not all."""
+        order = self.order if order is None else order
+        if self.rule == "skyline":
+            return place_on_skyline(instance, order)
+        return place(instance, order, self.rule)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,4 +119,6 @@ def heuristics(features: Features) -> list[Heuristic]:
         Heuristic("start", "first", by(features.start, -size)),
         Heuristic("start", "best", by(features.start, -duration, -size)),
         Heuristic("end", "best", by(-features.end, -size)),
+        Heuristic("load, area", "skyline", by(-load, -area)),
+        Heuristic("start", "skyline", by(features.start, -size)),
     ]

@@ -154,7 +154,7 @@ class HeapPlan:
     ) -> HeapPlan:
         """A plan from parts; the height is worked out, the other fields are given.
 
-        Empty buffers (no bytes or no lifetime) do not count.
+        Empty buffers (no bytes, no lifetime or nothing but gaps) do not count.
 
         Raises:
             PackingError: not one offset, a whole number, for each buffer.
@@ -164,7 +164,7 @@ class HeapPlan:
         offsets = [read_whole(o, "offset", error=PackingError) for o in offsets]
         height = 0
         for buffer, offset in zip(buffers, offsets, strict=True):
-            if buffer.size and buffer.start < buffer.end:
+            if buffer.is_live:
                 height = max(height, offset + buffer.size)
         return cls(tuple(buffers), tuple(offsets), height, **fields)
 

@@ -45,7 +45,7 @@ def pack(
             the path of a CSV file (minimalloc's form, with more columns if wanted)
             or a JSON file of such rows.
         capacity: bytes available, or None to minimise.
-        alignment: of the buffers that state none (bytes).
+        alignment: of the buffers that state none (bytes); pins need not heed it.
         effort: how many nodes the search may look at; 0 for heuristics alone. A
             count, not a time: the answer is the same on every machine.
         seed: of the search; plans differ, guarantees do not.
@@ -215,7 +215,7 @@ def _over_capacity(
         what = f"{len(live)} buffers that live together need {bound.height} B"
     else:
         top = max(
-            (r for r in rows if r.offset is not None),
+            (r for r in rows if r.offset is not None and r.is_live),
             key=lambda row: (row.offset or 0) + row.size,
         )
         step, live = top.start, [(str(top.id), top.size)]

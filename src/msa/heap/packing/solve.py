@@ -8,8 +8,8 @@ import numpy as np
 
 from msa.heap.packing.decompose import Decomposition, decompose
 from msa.heap.packing.instance import Instance, Ints
+from msa.heap.packing.order_search import search_order
 from msa.heap.packing.orders import Heuristic, compute_features, heuristics
-from msa.heap.packing.placement import place
 from msa.heap.packing.reassembly import is_full, reassemble
 from msa.heap.packing.search.driver import (
     Budget,
@@ -27,6 +27,10 @@ _POOR = 1.02
 #: Reassembly is tried with one part in each of these of the effort, and then the
 #: search on its blocks with as much.
 _SHARES = (24, 8, 5)
+#: Parts of more items than this get better orders before the exact search, for one in
+#: so many of the effort; then, and in smaller parts, for half of what the search leaves.
+_MEDIUM = 500
+_ORDERS_FIRST = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,6 +96,8 @@ def _fit_parts(
                 continue
         core = build_core(alone, local, budget)
         if core is None:
+            given = budget.left // 2
+            best.offer_order(items, alone, local, budget, given, random)
             continue
         found = search_capacity(core, local, budget, random)
         if found.refuted:
@@ -125,6 +131,9 @@ def _lower_parts(
         joined = _join_blocks(alone, budget, random)
         if joined is not None:
             best.offer_part(items, joined, "reassembly")
+        if len(items) > _MEDIUM:
+            given = budget.left // _ORDERS_FIRST
+            best.offer_order(items, alone, goal - shift, budget, given, random)
         lowered = search_height(
             alone,
             floor=goal - shift,
@@ -134,10 +143,15 @@ def _lower_parts(
         )
         if lowered.offsets is not None:
             best.offer_part(items, lowered.offsets, "search")
+        height = lowered.height
+        if height > max(goal - shift, lowered.floor):
+            given = budget.left // 2
+            best.offer_order(items, alone, goal - shift, budget, given, random)
+            height = int(best.height[part]) - shift
         # The goal may come from another part; only a refutation proves more.
         if lowered.floor > goal - shift:
             proved = max(proved, lowered.floor + shift)
-        goal = max(goal, lowered.height + shift)
+        goal = max(goal, height + shift)
     return proved >= int(best.height.max(initial=0))
 
 
@@ -159,7 +173,7 @@ def _join_blocks(
         budget.left -= blocks.spent
         rest = blocks.as_instance()
         features = compute_features(rest, compute_sections(rest))
-        tried = [place(rest, h.order, h.rule) for h in heuristics(features)]
+        tried = [each.place(rest) for each in heuristics(features)]
         offsets = min(tried, key=rest.height)
         given = min(total // share, budget.left)
         lowered = search_height(
@@ -219,6 +233,28 @@ class _Best:
         offsets[items] = local
         self.offer(items, offsets, method)
 
+    def offer_order(
+        self,
+        items: Ints,
+        alone: Instance,
+        goal: int,
+        budget: Budget,
+        given: int,
+        random: np.random.Generator,
+    ) -> None:
+        """Better orders for a part in which the heuristics missed the goal.
+
+        Args:
+            items: all items of the part; `alone` is the instance of them.
+            goal: where to stop, above the floor of the part.
+            budget: effort that is left; at most what is given of it is used.
+        """
+        share, known = Budget(given), self._local[items]
+        found = search_order(alone, known, goal=goal, budget=share, random=random)
+        budget.left -= given - share.left
+        if found is not None:
+            self.offer_part(items, found, "order search")
+
     def above(self, goal: int) -> Ints:
         """The items of the parts that are higher than `goal`."""
         part = self._parts.part
@@ -244,13 +280,14 @@ def _run_heuristics(
     chosen: list[Heuristic] = heuristics(features)
     for number, heuristic in enumerate(chosen):
         poor = number == 1 and int(best.height.max()) > _POOR * goal
-        if number and spent + len(rest) > _PLACEMENTS and not poor:
+        cost = len(rest) * heuristic.cost
+        if number and spent + cost > _PLACEMENTS and not poor:
             break
         wanted = np.zeros(instance.items, dtype=bool)
         wanted[rest] = True
         order = heuristic.order[wanted[heuristic.order]]
-        best.offer(order, place(instance, order, heuristic.rule), heuristic.name)
-        spent += len(order)
+        best.offer(order, heuristic.place(instance, order), heuristic.name)
+        spent += cost
         rest = best.above(goal)
         if not len(rest):
             break

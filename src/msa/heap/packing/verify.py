@@ -35,7 +35,7 @@ def verify_plan(plan: HeapPlan) -> None:
     height = 0
     for buffer, offset in zip(buffers, offsets, strict=True):
         _verify_offset(buffer, offset, plan.alignment)
-        if buffer.size and buffer.start < buffer.end:
+        if buffer.size and buffer.pieces():
             height = max(height, offset + buffer.size)
     if height != plan.height:
         raise PlanError(f"the height is {height}, the plan says {plan.height}")
