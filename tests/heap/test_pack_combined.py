@@ -197,3 +197,13 @@ def test_a_pinned_buffer_of_gaps_alone_is_empty(capacity):
     plan.verify()
     assert (plan.height, plan.optimal) == (4, True)
     assert plan.as_dict()["dead"] == 2
+
+
+def test_a_reservation_without_time_holds_nothing():
+    hold = Reservation(0, 8, 7, 7)
+    plan = msa.pack([("x", 5, 9, 4)], reserved=[hold])
+    plan.verify()
+    assert plan.height == 4
+    pinned = msa.pack([Buffer("x", 5, 9, 4, offset=0)], reserved=[hold])
+    pinned.verify()
+    assert pinned.height == 4

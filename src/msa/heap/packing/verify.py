@@ -119,7 +119,8 @@ def _verify_reservations(
     """Compare every piece with the reservations, those of equal times together."""
     by_time: dict[tuple[int | None, int | None], list[tuple[int, int, int]]] = {}
     for number, hold in enumerate(reserved):
-        if hold.size:
+        never = None not in (hold.start, hold.end) and hold.start == hold.end
+        if hold.size and not never:
             spans = by_time.setdefault((hold.start, hold.end), [])
             spans.append((hold.offset, hold.offset + hold.size, number))
     for (first, last), spans in by_time.items():
