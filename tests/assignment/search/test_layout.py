@@ -93,6 +93,53 @@ def test_room_is_made_where_it_costs_the_least(
     assert room.cost == min(prices)
 
 
+@settings(max_examples=200, deadline=None)
+@given(
+    made=layouts(),
+    start=st.integers(0, LAST),
+    size=st.integers(1, CAPACITY + 1),
+    most=st.integers(0, 4),
+)
+def test_room_is_made_where_few_go(
+    made: tuple[Layout, dict[int, tuple[int, int, int, int]]],
+    start: int,
+    size: int,
+    most: int,
+) -> None:
+    layout, chunks = made
+    end = min(start + 3, LAST)
+    asked: list[int] = []
+
+    def cost(number: int) -> float:
+        asked.append(number)
+        return float(1 + number % 3)
+
+    room = layout.make(start, end, size, cost, most)
+    few = {
+        low: taken
+        for low in range(0, CAPACITY - size + 1, ALIGNMENT)
+        if len(taken := met(chunks, start, end, low, low + size)) <= most
+    }
+    assert len(asked) == len(set(asked)) == layout.priced
+    assert set(asked) <= {number for taken in few.values() for number in taken}
+    if room is None:
+        assert not few
+        return
+    assert sorted(room.taken_by) == sorted(few[room.offset])
+    assert room.cost == min(sum(1 + n % 3 for n in taken) for taken in few.values())
+
+
+def test_few_offsets_are_looked_at_in_a_long_stay() -> None:
+    count = 1000
+    layout = Layout(count * ALIGNMENT, ALIGNMENT)
+    for number in range(count):
+        layout.add(number, number, number, number * ALIGNMENT, ALIGNMENT)
+    room = layout.make(0, count - 1, ALIGNMENT, float)
+    assert room == (0, (0,), 0.0)
+    assert layout.priced <= 64
+    assert layout.passed <= 100 * count
+
+
 def test_the_smallest_gap_is_taken() -> None:
     layout = Layout(CAPACITY, ALIGNMENT)
     layout.add(0, 0, 5, 16, 8)  # leaves 0-16 and 24-64

@@ -30,13 +30,14 @@ _SKETCH_WORK: Final = 8
 _TRIAL_WORK: Final = 60
 """Costs of a sketch, and of its trial besides the boundaries passed, in boundaries."""
 _FIND_WORK: Final = 20
-_MAKE_WORK: Final = 100
-"""Costs of looking for room, and of making some, besides that per chunk."""
-_SCAN_WORK: Final = 0.03
-_PRICE_WORK: Final = 1.0
-"""Costs per chunk of looking for room, and of making some."""
+_MAKE_WORK: Final = 40
+"""Costs of looking for room, and of making some, besides those per chunk."""
+_PASS_WORK: Final = 0.015
+_PRICE_WORK: Final = 2.0
+"""Costs per chunk passed where room is looked for, and per chunk priced."""
 _EVICTED: Final = 6
-"""Values that one move may push out of its room."""
+_MOST: Final = 12
+"""Values that one move may push out of its room, and chunks of them in one place."""
 _WISHES: Final = 2
 """Sketches without room for which room is made, per value."""
 
@@ -68,7 +69,7 @@ class Improver:
         self.seconds = draft.timeline.commit()
         self.left = budget
         self._rng = rng
-        self._work = draft.timeline.work
+        self._work = self._done()
 
     def run(self, goal: float = 0.0) -> None:
         """Go over the values until nothing gets better or the budget is used up.
@@ -155,8 +156,14 @@ class Improver:
         timeline.forget()
         return False
 
+    def _done(self) -> float:
+        """Work that was done so far on the draft, in boundaries."""
+        layout = self._draft.layout
+        chunks = _PASS_WORK * layout.passed + _PRICE_WORK * layout.priced
+        return self._draft.timeline.work + chunks
+
     def _pay(self) -> None:
-        work = self._draft.timeline.work
+        work = self._done()
         self.left -= work - self._work
         self._work = work
 
@@ -197,7 +204,8 @@ class Improver:
             timeline.back_to(bare)
             if seconds < best:
                 best, best_made = seconds, made
-        self.left -= (_FIND_WORK + _SCAN_WORK * len(draft.layout)) * rooms.asked
+        self.left -= _FIND_WORK * rooms.asked
+        self._pay()
         if best_made is None:
             draft.put_back(gone)
             return now
@@ -262,9 +270,10 @@ class Improver:
             if not allocation.is_alternate:
                 continue
             start, end = allocation.start, allocation.end
-            self.left -= _MAKE_WORK + _PRICE_WORK * len(draft.layout)
+            self.left -= _MAKE_WORK
             price = partial(self._price, start, end)
-            room = draft.layout.make(start, end, place.size, price)
+            room = draft.layout.make(start, end, place.size, price, _MOST)
+            self._pay()
             if room is None or room.cost >= wanted:
                 return None
             for number in room.taken_by:

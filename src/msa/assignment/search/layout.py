@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+_PLACES: Final = 64
+"""Offsets that are looked at where room is made: those where the fewest chunks go."""
 
 
 class Room(NamedTuple):
@@ -21,10 +24,22 @@ class Layout:
     """Chunks by number, each in inclusive steps; bytes.
 
     Questions are O(chunks) on arrays, plus the sorting of the k chunks met; making room
-    is O(k²).
+    looks at some of the offsets only, O(k) each.
+
+    Attributes:
+        passed: chunks that were passed so far in all questions, on arrays.
+        priced: chunks whose cost was asked for so far.
     """
 
-    __slots__ = ("_alignment", "_capacity", "_free", "_rows", "_slots")
+    __slots__ = (
+        "_alignment",
+        "_capacity",
+        "_free",
+        "_rows",
+        "_slots",
+        "passed",
+        "priced",
+    )
 
     def __init__(self, capacity: int, alignment: int) -> None:
         self._capacity = capacity
@@ -34,6 +49,8 @@ class Layout:
         self._rows[1] = -2
         self._slots: dict[int, int] = {}
         self._free = list(range(63, -1, -1))
+        self.passed = 0
+        self.priced = 0
 
     def add(self, number: int, start: int, end: int, offset: int, size: int) -> None:
         """Take a chunk in steps [start, end]."""
@@ -61,6 +78,7 @@ class Layout:
     def _met(self, start: int, end: int) -> NDArray[np.int64]:
         """Columns (low, high, number) of the chunks in those steps, by offset."""
         rows = self._rows
+        self.passed += rows.shape[1]
         met = rows[2:, (rows[0] <= end) & (rows[1] >= start)]
         ordered: NDArray[np.int64] = met[:, met[0].argsort(kind="stable")]
         return ordered
@@ -87,17 +105,23 @@ class Layout:
         return len(self._slots)
 
     def make(
-        self, start: int, end: int, size: int, cost: Callable[[int], float]
+        self,
+        start: int,
+        end: int,
+        size: int,
+        cost: Callable[[int], float],
+        most: int | None = None,
     ) -> Room | None:
         """Where room costs the least, when what lies there goes.
 
         Args:
             start, end: inclusive steps.
             size: bytes.
-            cost: of a chunk that goes; infinite if it has to stay.
+            cost: of a chunk that goes; infinite if it has to stay. Asked once per
+                chunk, and only of chunks at offsets that may be the answer.
+            most: chunks that may have to go; None: any number.
         """
         low, high, numbers = self._met(start, end)
-        costs = np.array([cost(int(number)) for number in numbers])
         alignment = self._alignment
         places = np.unique(
             np.concatenate(
@@ -109,13 +133,24 @@ class Layout:
             )
         )
         places = places[(places >= 0) & (places + size <= self._capacity)]
-        if not places.size:
-            return None
-        taken = (low < places[:, None] + size) & (high > places[:, None])
-        prices = np.where(taken, costs, 0.0).sum(axis=1)
-        best = int(np.argmin(prices))
-        return Room(
-            int(places[best]),
-            tuple(numbers[taken[best]].tolist()),
-            float(prices[best]),
-        )
+        # Chunks that begin below the end of a place, but for those that end below it.
+        counts = np.searchsorted(low, places + size)
+        counts -= np.searchsorted(np.sort(high), places, side="right")
+        if most is not None:
+            places, counts = places[counts <= most], counts[counts <= most]
+        # Where the fewest go is looked at first; offsets ascend among equals.
+        order = counts.argsort(kind="stable")[:_PLACES]
+        costs: dict[int, float] = {}
+        best: tuple[float, int] | None = None
+        taken_by: tuple[int, ...] = ()
+        for place in places[order].tolist():
+            taken = numbers[(low < place + size) & (high > place)].tolist()
+            self.passed += low.size
+            for number in taken:
+                if number not in costs:
+                    costs[number] = cost(number)
+            price = sum(costs[number] for number in taken)
+            if best is None or (price, place) < best:
+                best, taken_by = (price, place), tuple(taken)
+        self.priced += len(costs)
+        return None if best is None else Room(best[1], taken_by, best[0])

@@ -11,6 +11,7 @@ The greedy plan is where the search starts: its result is never slower.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Final, NamedTuple
@@ -32,6 +33,10 @@ Progress = Callable[[str, int, int], None]
 
 _WORK: Final = 80.0
 """Boundaries passed per step of the program and unit of effort."""
+
+_LONG: Final = 1000
+"""Steps of a program, above which the work grows as the square root of the steps, and
+fewer plans are made with other settings."""
 
 _FIRST_SHARE: Final = 0.13
 """Share of the work that each of the best starts is given before one is chosen."""
@@ -124,7 +129,8 @@ class _Search:
         self.seed = options.seed
         self.trips = [problem.trip_counts[region] for region in problem.region_of]
         self._alignment = options.alignment_in_bytes or problem.machine.alignment
-        self._work = _WORK * options.effort * problem.end
+        shrunk = math.sqrt(min(1.0, _LONG / max(problem.end, 1)))
+        self._work = _WORK * options.effort * problem.end * shrunk
         self._starts = starts
         self._ladder = ladder
         self._in_place = in_place
@@ -186,7 +192,8 @@ class _Search:
         if below.seconds <= goal:
             return below
         attempts = [_Attempt(self, below, rung, "below")]
-        attempts += self.attempts(rung, (PLAIN, FAITHFUL))
+        long = self.problem.end > _LONG
+        attempts += self.attempts(rung, (PLAIN,) if long else (PLAIN, FAITHFUL))
         best = min(attempts, key=_seconds)
         best.improve(self._work * _MORE_SHARE, goal)
         found = best.found()
@@ -223,7 +230,8 @@ def run_search(
         dead: steps that lowering removes because nothing needs them.
         progress: told of each start that is tried.
 
-    The work is proportional to the effort and the number of steps.
+    The work is proportional to the effort and the number of steps; to the root of it
+    in long programs.
     """
     if options.effort <= 0 or not may_refine(problem, options):
         return first

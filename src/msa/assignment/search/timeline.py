@@ -28,6 +28,9 @@ from msa.assignment.search.accesses import Accesses
 _SPACING: Final = 8
 """Boundaries with copies between two marks."""
 
+_KEPT: Final = 16
+"""Steps whose sums and marks take as long to keep as passing a boundary."""
+
 _SAME_BYTES: Final = 1e-3
 """Copies in flight count as equal if no more bytes differ."""
 
@@ -78,7 +81,7 @@ class Timeline:
         seconds: of the whole program, as of the last call of `run` or `commit`.
         accesses: bytes that steps move fast.
         stalls: step → seconds waited there, over all its runs, as of `commit`.
-        work: boundaries passed so far in all runs.
+        work: boundaries passed so far in all runs, and what keeping changes takes.
     """
 
     def __init__(self, problem: Problem, dead: Set[int] = frozenset()) -> None:
@@ -230,6 +233,7 @@ class Timeline:
         self.stalls = {**kept, **self.stalls}
         self._marks, self._made = self._made, None
         self.seconds = self._committed = clock
+        self.work += self._problem.end // _KEPT
         self.forget()
         return clock
 
