@@ -7,6 +7,7 @@ import pytest
 import msa
 from assignment.async_loop import ASYNC_LOOP
 from msa.assignment import build_problem
+from msa.assignment.estimate import Estimator
 from msa.assignment.options import Options
 from msa.assignment.search.free import free_places
 
@@ -50,3 +51,17 @@ def test_no_copies_inside(options: Options, capacity: int) -> None:
             region = problem.region_of[allocation.position.step]
             assert not problem.runs_asynchronously[region]
     plan.prove()
+
+
+@pytest.mark.parametrize("capacity", [20_000, 70_000, 200_000])
+def test_steps_within_the_operation_take_no_time_of_their_own(capacity: int) -> None:
+    """Neither for the estimate nor for the simulation."""
+    target = TARGET.replace(alternate_memory_bytes=capacity)
+    module = msa.parse(ASYNC_LOOP)
+    estimator = Estimator(build_problem(READY, target))
+    assert estimator.seconds([]) == pytest.approx(
+        msa.simulate(module, target).elapsed_seconds, rel=1e-9
+    )
+    # Or every draft would look slower than nothing placed and be given up.
+    plan = msa.assign(module, target)
+    assert plan.estimate.after_seconds < plan.estimate.before_seconds

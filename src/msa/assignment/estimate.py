@@ -124,6 +124,7 @@ class Frame:
     def __init__(self, problem: Problem) -> None:
         loops = loops_of(problem)
         leaves = {loop.step for loop in loops}
+        inside = problem.runs_asynchronously  # counted with the operation's start
         enters: dict[int, list[Loop]] = {}
         for loop in reversed(loops):  # the outer loop is the later instruction
             enters.setdefault(loop.start, []).append(loop)
@@ -132,7 +133,7 @@ class Frame:
         for step, opcode in enumerate(problem.opcodes[: problem.end]):
             first.append(len(rows))
             rows += ((ENTER, step, loop.trips) for loop in enters.get(step, ()))
-            if opcode not in FREE:
+            if opcode not in FREE and not inside[problem.region_of[step]]:
                 rows.append((RUN, step, 0.0))
             if step in leaves:
                 rows.append((LEAVE, step, 0.0))
