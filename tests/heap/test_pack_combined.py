@@ -207,3 +207,15 @@ def test_a_reservation_without_time_holds_nothing():
     pinned = msa.pack([Buffer("x", 5, 9, 4, offset=0)], reserved=[hold])
     pinned.verify()
     assert pinned.height == 4
+
+
+def test_the_pin_of_an_empty_member_holds_for_its_group():
+    dead = Buffer("dead", 0, 2, 9, offset=8, group="g", gaps=((0, 2),))
+    rows = [dead, Buffer("x", 4, 6, 4, group="g"), Buffer("y", 4, 6, 2)]
+    plan = msa.pack(rows, capacity=12)
+    plan.verify()
+    assert (plan.height, plan.as_dict()["x"]) == (12, 8)
+    with pytest.raises(CapacityError) as caught:
+        msa.pack(rows, capacity=11)
+    assert (caught.value.step, caught.value.live) == (4, [("x", 4)])
+    assert caught.value.needed == 12

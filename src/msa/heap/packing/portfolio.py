@@ -80,7 +80,7 @@ def pack(
     sections = compute_sections(instance)
     bound = lower_bound(instance, sections)
     if capacity is not None and bound.height > capacity:
-        raise _over_capacity(rows, instance, sections, bound, capacity)
+        raise _over_capacity(rows, instance, sections, bound, capacity, group_at)
     unit, scaled = instance.in_units()
     solution = solve(
         scaled,
@@ -207,6 +207,7 @@ def _over_capacity(
     sections: Sections,
     bound: Bound,
     capacity: int,
+    group_at: dict[Any, int],
 ) -> CapacityError:
     step, live = -1, []
     if bound.section >= 0:
@@ -214,9 +215,14 @@ def _over_capacity(
         live = _live_set(rows, instance, sections, bound.section)
         what = f"{len(live)} buffers that live together need {bound.height} B"
     else:
+        # A pin of a group holds for all its members, also that of an empty one.
         top = max(
-            (r for r in rows if r.offset is not None and r.is_live),
-            key=lambda row: (row.offset or 0) + row.size,
+            (row for row in rows if row.is_live),
+            key=lambda row: (
+                (row.offset or group_at.get(row.group, 0)) + row.size
+                if row.offset is not None or row.group in group_at
+                else -1
+            ),
         )
         step, live = top.start, [(str(top.id), top.size)]
         what = f"pinned buffer {top.id!r} ends at {bound.height} B"
