@@ -5,6 +5,10 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
+
+_FEW: Final = 3_000_000
+"""Objects that are never worth a collection: some hundreds of MiB."""
 
 
 @contextmanager
@@ -13,7 +17,8 @@ def collection_paused(*, keep: bool = False) -> Iterator[None]:
 
     The collector would only walk, again and again, what is kept. With `keep`, what was
     made is moved to the oldest generation at the end (unless the caller froze objects
-    of its own), so that the next young collection does not walk it either. Nothing
+    of its own), so that the next young collections do not walk it either; modules and
+    plans that were dropped since are collected once they may be half of all. Nothing
     happens where the collector is off already.
     """
     enabled = gc.isenabled()
@@ -23,6 +28,34 @@ def collection_paused(*, keep: bool = False) -> Iterator[None]:
     finally:
         if enabled:
             if keep and not gc.get_freeze_count():
-                gc.freeze()
-                gc.unfreeze()
+                _oldest.take_all()
             gc.enable()
+
+
+class _Oldest:
+    """The oldest generation, which Python collects when young objects survive.
+
+    What is moved there at once does not count for that, so it is counted here.
+    """
+
+    __slots__ = ("_collected",)
+
+    def __init__(self) -> None:
+        # Objects that were left by the last collection made here.
+        self._collected = 0
+
+    def take_all(self) -> None:
+        """Move all objects there; collect if they have more than doubled."""
+        if self._move() > 2 * self._collected + _FEW:
+            gc.collect()
+            self._collected = self._move()
+
+    def _move(self) -> int:
+        """Move all objects there; how many there are."""
+        gc.freeze()
+        count = gc.get_freeze_count()
+        gc.unfreeze()
+        return count
+
+
+_oldest = _Oldest()

@@ -102,7 +102,7 @@ def test_lane_refuses_an_inverted_copy() -> None:
 
 @settings(deadline=None)
 @given(
-    st.integers(1, 1500),
+    st.integers(1, 6000),
     st.lists(
         st.tuples(st.floats(0, 0.999), st.floats(0, 0.999), st.integers(-50, 100)),
         max_size=20,

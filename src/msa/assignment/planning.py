@@ -94,7 +94,7 @@ def assign(
             f"assign takes Options, not {type(options).__name__}",
             hint='msa.Options(strategy="search") is one',
         )
-    with collection_paused():
+    with collection_paused(keep=True):
         planner = _Planner(module, target, options or Options(), progress, cost_options)
         return planner.plan()
 

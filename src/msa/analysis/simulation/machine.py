@@ -70,31 +70,41 @@ class Machine:
     def drain(self, seconds: float) -> None:
         """Let copies use idle memory time."""
         read, write = self._queues
-        while seconds > 0.0 and (read or write):
-            if read and write:
-                rate = self.bandwidth / 2
-                amount = min(read[0][1], write[0][1])
-            else:
-                rate = self.bandwidth
-                amount = (read or write)[0][1]
-            if amount <= rate * seconds:
-                seconds -= amount / rate
-            else:
-                amount, seconds = rate * seconds, 0.0
-            if read:
-                self._advance(TO_ALTERNATE, amount)
-            if write:
-                self._advance(TO_DEFAULT, amount)
+        while read and write:
+            rate = self.bandwidth / 2
+            amount = min(read[0][1], write[0][1])
+            if amount > rate * seconds:
+                read[0][1] -= rate * seconds
+                write[0][1] -= rate * seconds
+                return
+            seconds -= amount / rate
+            self._advance(TO_ALTERNATE, amount)
+            self._advance(TO_DEFAULT, amount)
+            if seconds <= 0.0:
+                return
+        queue, rate = read or write, self.bandwidth
+        while queue and seconds > 0.0:
+            front = queue[0]
+            amount = front[1]
+            if amount > rate * seconds:
+                front[1] = amount - rate * seconds
+                return
+            seconds -= amount / rate
+            self._land(queue)
 
     def _advance(self, direction: int, amount: float) -> None:
         queue = self._queues[direction]
         front = queue[0]
         front[1] -= amount
         if front[1] <= 0.0:
-            queue.popleft()
-            left = self._flying.pop(front[0]) - 1
-            if left:
-                self._flying[front[0]] = left
+            self._land(queue)
+
+    def _land(self, queue: deque[list[float]]) -> None:
+        """The first copy of a queue has all its bytes."""
+        copy = queue.popleft()[0]
+        left = self._flying.pop(copy) - 1
+        if left:
+            self._flying[copy] = left
 
     def in_flight(self) -> InFlight:
         """The copies queued in each direction."""

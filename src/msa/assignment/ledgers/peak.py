@@ -9,6 +9,8 @@ from msa.assignment.ledgers.transaction import Transaction
 from msa.errors import InternalError
 
 _BLOCK = 128
+_STRIDE = 16
+"""Blocks that a search passes over at once if none of them matters."""
 
 
 class PeakUsage:
@@ -94,8 +96,9 @@ class PeakUsage:
             return -1
         first, low = divmod(start, _BLOCK)
         block, high = divmod(end, _BLOCK)
+        top = self._top
         while block >= first:
-            if self._top[block] > limit:
+            if top[block] > limit:
                 row, rest = self._steps[block], limit - self._all[block]
                 bottom = low if block == first else 0
                 for step in range(high, bottom - 1, -1):
@@ -103,6 +106,11 @@ class PeakUsage:
                         return block * _BLOCK + step
             block -= 1
             high = _BLOCK - 1
+            while (
+                block - first >= _STRIDE
+                and max(top[block - _STRIDE + 1 : block + 1]) <= limit
+            ):
+                block -= _STRIDE
         return -1
 
     def per_step(self) -> NDArray[np.int64]:
