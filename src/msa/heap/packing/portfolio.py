@@ -46,8 +46,9 @@ def pack(
             or a JSON file of such rows.
         capacity: bytes available, or None to minimise.
         alignment: of the buffers that state none (bytes); pins need not heed it.
-        effort: how many nodes the search may look at; 0 for heuristics alone. A
-            count, not a time: the answer is the same on every machine.
+        effort: how many nodes the search may look at; 0 for heuristics alone. Nodes
+            with much to look at count as several. A count, not a time: the answer is
+            the same on every machine.
         seed: of the search; plans differ, guarantees do not.
         reserved: ranges that no buffer may use: `Reservation`s or
             `(offset, size[, start, end])`.

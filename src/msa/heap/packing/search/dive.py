@@ -14,14 +14,17 @@ from msa.heap.packing.search.core import Core
 from msa.heap.packing.search.inference import infer
 from msa.heap.packing.search.state import PLACED, State
 
-#: Entries (items times sections) of a part in which a node costs one unit of effort.
+#: Entries (items times sections) that cost one unit of effort to look at, once.
 _ENTRIES_PER_UNIT = 4000
 #: Items of a search whose preparation costs one unit.
 _ITEMS_PER_UNIT = 4
 
 
 def node_cost(entries: int) -> int:
-    """The effort of visiting a node: 1, and more in large parts, as its time is."""
+    """The effort of a node: 1, and more the more entries it looks at.
+
+    An entry that is looked at in several passes counts as often.
+    """
     return 1 + entries // _ENTRIES_PER_UNIT
 
 
@@ -81,6 +84,7 @@ class Dive:
     Attributes:
         offsets: per item of the root core, valid once solved.
         nodes: decisions made. spent: effort of all nodes visited, see `node_cost`.
+        touched: entries looked at, as often as they were.
         weights: per section of the root, 1 + the failures that it caused.
 
     The search ends after `limit` decisions without getting further than before.
@@ -108,6 +112,7 @@ class Dive:
         "nodes",
         "offsets",
         "spent",
+        "touched",
         "weights",
     )
 
@@ -141,6 +146,7 @@ class Dive:
         self.offsets = np.zeros(ids, dtype=np.int64)
         self.nodes = 0
         self.spent = 1 + core.items // _ITEMS_PER_UNIT
+        self.touched = 0
         lower = np.maximum(core.fixed, 0)
         state = State.enter(core, lower, np.zeros_like(lower), capacity)
         self._frames = [_Frame(core, state, [])]
@@ -164,8 +170,9 @@ class Dive:
         return Outcome.EXHAUSTED if self._skipped else Outcome.REFUTED
 
     def _infer(self, core: Core, state: State) -> bool:
-        self.spent += node_cost(len(core.entry_item))
-        failed = infer(core, state)
+        failed, touched = infer(core, state)
+        self.touched += touched
+        self.spent += node_cost(touched)
         if failed < 0:
             return True
         self.weights[core.section_ids[failed]] += 1

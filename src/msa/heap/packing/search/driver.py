@@ -47,7 +47,10 @@ class Budget:
     left: int
 
     def affords(self, items: int, entries: int) -> bool:
-        """Whether it is worth to start: it pays for two straight dives."""
+        """Whether it is worth to start: it pays for two straight dives.
+
+        Nodes that touch every entry once are the least that a dive has.
+        """
         return self.left >= 2 * items * node_cost(entries)
 
 
