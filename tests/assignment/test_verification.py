@@ -232,6 +232,17 @@ MUTATIONS: dict[str, tuple[PlannedModule, Change, str]] = {
             "g = f32[256]{0:S(1)} get-tuple-element(ws), index=0\n"
             "  c = f32[256]{0:S(1)} subtract(b, g)",
         ),
+        "valid module",
+    ),
+    "read a copy in flight through a tuple": (
+        STRAIGHT,
+        text(
+            "c = f32[256]{0:S(1)} subtract(b, wd)",
+            "box = ((f32[256]{0:S(1)}, f32[256]{0}, u32[])) tuple(ws)\n"
+            "  h = (f32[256]{0:S(1)}, f32[256]{0}, u32[]) get-tuple-element(box), index=0\n"
+            "  g = f32[256]{0:S(1)} get-tuple-element(h), index=0\n"
+            "  c = f32[256]{0:S(1)} subtract(b, g)",
+        ),
         "copy in flight",
     ),
     "end a copy twice": (
