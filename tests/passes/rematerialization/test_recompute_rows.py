@@ -371,7 +371,7 @@ def test_threads_beside_the_program_I22() -> None:
     text = f"""{HEAD}
 async_wrapped {{{renamed(SINGLE_BODY, "_a")}}}, execution_thread="beside"
 ENTRY e {{{SINGLE_BODY.replace("ROOT slice_2", "last")}
-  start = ((f32[1]{{0}}), f32[1]{{0}}, s32[]) async-start(last), calls=async_wrapped
+  start = ((f32[1]{{0}}), f32[1]{{0}}, s32[]) async-start(last), calls=async_wrapped, async_execution_thread="beside"
   ROOT done = f32[1]{{0}} async-done(start)
 }}"""
     beside = 16 * oracle_single()
