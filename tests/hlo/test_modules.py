@@ -221,5 +221,5 @@ def test_a_folder_without_texts_says_how_to_dump(tmp_path):
 
 def test_a_name_that_no_text_has_lists_those_there_are(tmp_path):
     (tmp_path / "one.hlo").write_text("ENTRY e { ROOT p = f32[4] parameter(0) }")
-    with pytest.raises(FileFormatError, match="pass name= one of: one.hlo"):
+    with pytest.raises(FileFormatError, match="name=, one of: one.hlo"):
         msa.load(tmp_path, name="two")
