@@ -17,6 +17,7 @@ _IDENTITIES: Final = frozenset(
 """Opcodes whose result is their first operand's value."""
 _MOVED: Final = frozenset({"dynamic-slice", "fusion", "slice"})
 
+Place = tuple[Instruction, ShapeIndex]
 Origin = tuple[str, ...]
 """Computation, instruction and index, as text; moves have their operands' too."""
 
@@ -25,49 +26,78 @@ class Tracer:
     """Origins of the values of one module.
 
     Loop state that a loop's body hands on unchanged is traced to what the loop is
-    given. Copies of whole arrays are seen through, synchronous and asynchronous ones
-    alike; a slice is the same slice whether it is asynchronous or not.
+    given, and so are results of calls and conditionals that are arguments; results
+    that are one value count as the first of them. Copies of whole arrays are seen
+    through, synchronous and asynchronous ones alike; a slice is the same slice
+    whether it is asynchronous or not.
     """
 
-    __slots__ = ("_invariant", "_loops", "_moves")
+    __slots__ = ("_invariant", "_loops", "_moves", "_through")
 
     def __init__(self, module: Module) -> None:
         self._loops: dict[Computation, Instruction] = {}
         self._moves: dict[Instruction, Origin] = {}
-        loops = [
-            x
-            for computation in module.computation_post_order()
-            for x in computation.instructions
-            if x.opcode == "while"
-        ]
+        loops: list[Instruction] = []
+        callers: list[Instruction] = []
+        for computation in module.computation_post_order():
+            for x in computation.instructions:
+                if x.opcode == "while":
+                    loops.append(x)
+                elif x.opcode in ("call", "conditional"):
+                    callers.append(x)
         for loop in loops:
             for called in loop.called_computations:
                 self._loops[called] = loop
-        # All elements are taken to keep the value that they begin with, until one is
+        # All leaves are taken to keep the value that they begin with, until one is
         # found that does not. What one hands on may hang on another one.
         self._invariant = {
-            (loop, number)
-            for loop in loops
-            for number in range(len(loop.shape.children))
+            (loop, at) for loop in loops for at, _ in loop.shape.leaves()
         }
-        while sum(map(self._drop_changing, reversed(loops))):
-            pass
+        self._through: dict[Instruction, dict[ShapeIndex, Place]] = {}
+        while True:
+            for caller in callers:
+                self._through[caller] = self._passed(caller)
+            if not sum(map(self._drop_changing, reversed(loops))):
+                break
 
     def _drop_changing(self, loop: Instruction) -> bool:
-        """Forget elements of a loop's state whose value a trip changes, if any."""
+        """Forget leaves of a loop's state whose value a trip changes, if any."""
         changing = [
-            (loop, number)
-            for number in range(len(loop.shape.children))
-            if (loop, number) in self._invariant
-            and self._walk(loop.operands[0], (number,))
-            != self._walk(loop.while_body.root, (number,))
+            (loop, at)
+            for at, _ in loop.shape.leaves()
+            if (loop, at) in self._invariant
+            and self._walk(loop.operands[0], at) != self._walk(loop.while_body.root, at)
         ]
         self._invariant.difference_update(changing)
         return bool(changing)
 
+    def _passed(self, caller: Instruction) -> dict[ShapeIndex, Place]:
+        """Results that are arguments, or the same as an earlier result."""
+        passed: dict[ShapeIndex, Place] = {}
+        first: dict[tuple[Place, ...], ShapeIndex] = {}
+        for at, _ in caller.shape.leaves():
+            ends = tuple(self._walk(c.root, at) for c in caller.called_computations)
+            sources = {
+                self._walk(_argument(caller, number, end), index)
+                if end.opcode == "parameter"
+                else None
+                for number, (end, index) in enumerate(ends)
+            }
+            source = sources.pop()
+            if source is not None and not sources:
+                passed[at] = source
+            elif ends in first:
+                passed[at] = caller, first[ends]
+            else:
+                first[ends] = at
+        return passed
+
     def hands_on(self, instruction: Instruction, element: int) -> bool:
         """Whether it is a loop that leaves an element of its state as it was."""
-        return (instruction, element) in self._invariant
+        if instruction.opcode != "while":
+            return False
+        below = instruction.shape.children[element].leaves()
+        return all((instruction, (element, *at)) in self._invariant for at, _ in below)
 
     def origin(self, instruction: Instruction, index: ShapeIndex) -> Origin:
         """Where the value at a node was made."""
@@ -108,18 +138,14 @@ class Tracer:
             stack.pop()
         return known[move]
 
-    def _walk(
-        self, instruction: Instruction, index: ShapeIndex
-    ) -> tuple[Instruction, ShapeIndex]:
+    def _walk(self, instruction: Instruction, index: ShapeIndex) -> Place:
         while True:
             step = self._step(instruction, index)
             if step is None:
                 return instruction, index
             instruction, index = step
 
-    def _step(
-        self, x: Instruction, index: ShapeIndex
-    ) -> tuple[Instruction, ShapeIndex] | None:
+    def _step(self, x: Instruction, index: ShapeIndex) -> Place | None:
         """One instruction back, or None at the place where the value is made."""
         opcode = x.opcode
         if opcode == "tuple" and index:
@@ -138,18 +164,27 @@ class Tracer:
             slots = len(x.shape.children[0].children)
             if slots == len(x.operands):
                 return x.operands[index[1]], index[2:]
-        if opcode == "while" and index and (x, index[0]) in self._invariant:
+        if opcode == "while" and (x, index) in self._invariant:
             return x.operands[0], index
-        if opcode == "parameter" and index:
+        if opcode == "parameter":
             loop = self._loops.get(x.computation)
-            if loop is not None and (loop, index[0]) in self._invariant:
+            if loop is not None and (loop, index) in self._invariant:
                 return loop.operands[0], index
+        if x in self._through:
+            return self._through[x].get(index)
         if x.attributes.get("custom_call_target") == _JOIN:
             return _whole_of_slices(x)
         return None
 
 
-def _whole_of_slices(join: Instruction) -> tuple[Instruction, ShapeIndex] | None:
+def _argument(caller: Instruction, number: int, parameter: Instruction) -> Instruction:
+    """What a call, or branch `number` of a conditional, gives to a parameter."""
+    if caller.opcode == "conditional":
+        return caller.operands[1 + number]
+    return caller.operands[parameter.parameter_number]
+
+
+def _whole_of_slices(join: Instruction) -> Place | None:
     """The array whose slices are joined, if they are all of it, in order."""
     sources = set()
     pieces = []

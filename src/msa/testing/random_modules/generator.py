@@ -8,7 +8,8 @@ from msa.hlo.instruction import Instruction
 from msa.hlo.module import Alias, Module
 from msa.hlo.primitive import S32
 from msa.hlo.schedule import Schedule
-from msa.hlo.shape import Shape
+from msa.hlo.shape import Shape, ShapeIndex
+from msa.testing.random_modules.nesting import Nest, reach
 from msa.testing.random_modules.options import RandomModuleOptions
 from msa.testing.random_modules.regions import fill, finish_in_loop, settle
 from msa.testing.random_modules.scope import Scope, Workshop
@@ -29,7 +30,8 @@ def random_module(
     It has nested loops with trip counts, conditionals, calls, tuples, in-place
     updates, fusions, asynchronous operations, donated parameters, constants, dead
     code and values with many uses. It keeps what copy insertion guarantees: two
-    values that must share a buffer are never live together.
+    values that must share a buffer are never live together (but for results that are
+    given twice, see the option `sharing`).
 
     Args:
         seed: the same seed gives the same module on every platform.
@@ -58,33 +60,47 @@ def random_module(
         found = scope.pick_array()
         wanted.append((random_shape(scope) if found is None else found.shape, None))
     results = settle(scope, wanted)
-    root, first = _end(scope, results)
+    root, places = _end(scope, results, len(donated))
     entry = shop.finish(scope, root, scheduled=True)
     module = shop.module
     module.entry = entry
     module.aliases = tuple(
-        Alias(() if first is None else (first + output,), number, (), must_alias=False)
+        Alias(places[output], number, (), must_alias=False)
         for output, number in enumerate(donated)
     )
     module.schedule = Schedule(shop.scheduled)
     return module
 
 
-def _end(scope: Scope, results: list[Instruction]) -> tuple[Instruction, int | None]:
-    """The root, and the place of the first result in it (None if the root is it)."""
-    if not scope.is_unusual():
-        shape = Shape.tuple_of(*(r.shape for r in results))
-        return scope.emit("tuple", shape, results), 0
-    if scope.random.random() < 0.5:
-        loop = finish_in_loop(scope, results)
+def _end(
+    scope: Scope, results: list[Instruction], donated: int
+) -> tuple[Instruction, list[ShapeIndex]]:
+    """The root, and where each result lies in it.
+
+    Results that take over no parameter's storage may be given several times.
+    """
+    usual = not scope.is_unusual()
+    if not usual and scope.random.random() < 0.5:
+        loop, places = finish_in_loop(scope, results)
         if len(results) == 1 and scope.random.random() < 0.5:
-            return element(scope, loop, 1), None
-        return loop, 1
-    if len(results) == 1:
-        return results[0], None
-    shape = Shape.tuple_of(*(r.shape for r in results))
-    whole = scope.emit("tuple", shape, results)
-    return scope.emit("opt-barrier", shape, [whole]), 0
+            return reach(scope, loop, places[0]), [()]
+        return loop, places
+    if not usual and len(results) == 1:
+        return results[0], [()]
+    given = list(results)
+    if len(results) > donated and scope.is_shared():
+        for _ in range(scope.random.randrange(1, 3)):
+            again = results[scope.random.randrange(donated, len(results))]
+            if scope.random.random() < 0.3:
+                flat = (again.shape.element_count,)
+                view = Shape.array(again.shape.element_type, flat)
+                again = scope.emit("bitcast", view, [again])
+            given.append(again)
+    nest = Nest.choose(scope, len(given))
+    whole = nest.pack(scope, given)
+    if not usual:
+        whole = scope.emit("opt-barrier", whole.shape, [whole])
+    return whole, nest.paths()
 
 
 def _parameters(scope: Scope) -> dict[int, tuple[Shape, Lineage]]:

@@ -55,6 +55,10 @@ class RandomModuleOptions:
         variety: how often a less usual form is taken: results and arguments that are
             no tuples or tuples of tuples, arguments that branches and calls may
             overwrite, narrow types, programs that end in a loop.
+        nesting: how often what a loop carries, or a program gives, lies in tuples of
+            tuples.
+        sharing: how often several elements of a result, or of what a loop reads, are
+            one and the same value.
         weights: how often each kind of step is chosen; 0 switches it off.
 
     >>> from msa.testing import random_module
@@ -68,6 +72,8 @@ class RandomModuleOptions:
     vector: int = 64
     outputs: int = 4
     variety: float = 0.3
+    nesting: float = 0.2
+    sharing: float = 0.2
     weights: dict[str, int] = field(default_factory=lambda: dict(DEFAULT_WEIGHTS))
 
     @staticmethod
@@ -77,4 +83,6 @@ class RandomModuleOptions:
         >>> RandomModuleOptions.plain().variety
         0.0
         """
-        return RandomModuleOptions(variety=0.0, weights=dict(PLAIN_WEIGHTS))
+        return RandomModuleOptions(
+            variety=0.0, nesting=0.0, sharing=0.0, weights=dict(PLAIN_WEIGHTS)
+        )

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from msa.hlo.computation import Computation
 from msa.hlo.instruction import NO_ATTRIBUTES, Instruction
 from msa.hlo.primitive import PRED, S32
-from msa.hlo.shape import Shape
+from msa.hlo.shape import Shape, ShapeIndex
 from msa.testing.random_modules.forms import FORMS
+from msa.testing.random_modules.nesting import Nest, reach
 from msa.testing.random_modules.packing import Form
 from msa.testing.random_modules.scope import Scope
 from msa.testing.random_modules.steps import STEPS, element, random_shape
@@ -78,26 +79,33 @@ def loop(scope: Scope) -> None:
     changed = _take(scope, random.randrange(1, 3), owned=True)
     kept = _take(scope, random.randrange(0, 3), owned=False)
     kept = [v for v in kept if all(v.storage is not c.storage for c in changed)]
+    if kept and scope.is_shared():
+        kept.append(kept[0])
     start = scope.constant(0)
     zero = scope.define(scope.emit("copy", start.shape, [start]))
     elements = [zero, *changed, *kept]
     if any(v.storage.consumed for v in elements):
         return
     reads = [scope.read(v) for v in elements]
-    shape = Shape.tuple_of(*(v.shape for v in elements))
-    init = scope.emit("tuple", shape, reads)
+    nest = Nest.choose(scope, len(elements))
+    init = nest.pack(scope, reads)
+    for variable in elements:
+        lineage = variable.storage.lineage
+        lineage.last_use = max(lineage.last_use, scope.place - 1)
+    shapes = [v.shape for v in elements]
     trips = random.randrange(scope.shop.options.max_trips + 1)
-    body = _body(scope, shape, len(changed))
-    condition = _condition(scope, shape, trips)
+    body = _body(scope, shapes, len(changed), nest)
+    condition = _condition(scope, shapes, trips, nest)
     config = f'{{"known_trip_count":{{"n":"{trips}"}}}}'
     storages = [scope.consume(v) for v in (zero, *changed)]
     storages += [v.storage for v in kept]
     for variable in kept:
         scope.read(variable)
-    made = scope.emit("while", shape, [init], NO_ATTRIBUTES, [body, condition], config)
-    for number, storage in enumerate(storages):
+    called = [body, condition]
+    made = scope.emit("while", init.shape, [init], NO_ATTRIBUTES, called, config)
+    for path, storage in zip(nest.paths(), storages, strict=True):
         if random.random() < 0.85:
-            scope.record(element(scope, made, number), storage)
+            scope.record(reach(scope, made, path), storage)
 
 
 def _take(scope: Scope, count: int, *, owned: bool) -> list[Variable]:
@@ -114,22 +122,24 @@ def _take(scope: Scope, count: int, *, owned: bool) -> list[Variable]:
     return chosen
 
 
-def _body(scope: Scope, shape: Shape, changed: int) -> Computation:
+def _body(
+    scope: Scope, shapes: Sequence[Shape], changed: int, nest: Nest
+) -> Computation:
     random = scope.random
     budget = max(3, random.randrange(3, max(4, scope.budget // 2 + 4)))
     inner = Scope(scope.shop, "body", scope.depth + 1, budget)
-    parameter = inner.parameter(shape, 0)
+    parameter = inner.parameter(nest.shape(shapes), 0)
     wanted: list[tuple[Shape, Lineage | None]] = []
     kept: list[Instruction] = []
     counter: Variable | None = None
-    for number, child in enumerate(shape.children):
+    for number, path in enumerate(nest.paths()):
         lineage = Lineage(-1, carried=True)
         storage = Storage(lineage, frozen=number == 0 or number > changed)
-        variable = inner.record(element(inner, parameter, number), storage)
+        variable = inner.record(reach(inner, parameter, path), storage)
         if number == 0:
             counter = variable
         elif number <= changed:
-            wanted.append((child, lineage))
+            wanted.append((shapes[number], lineage))
         else:
             kept.append(variable.instruction)
     fill(inner)
@@ -137,21 +147,24 @@ def _body(scope: Scope, shape: Shape, changed: int) -> Computation:
     assert counter is not None
     one = inner.constant(1)
     step = inner.emit("add", counter.shape, [inner.read(counter), one])
-    root = inner.emit("tuple", shape, [step, *results, *kept])
+    root = nest.pack(inner, [step, *results, *kept])
     scope.budget -= inner.place
     return scope.shop.finish(inner, root, scheduled=True)
 
 
-def _condition(scope: Scope, shape: Shape, trips: int) -> Computation:
+def _condition(
+    scope: Scope, shapes: Sequence[Shape], trips: int, nest: Nest
+) -> Computation:
     """Count up to `trips`; sometimes also look at another element."""
     inner = Scope(scope.shop, "condition", scope.depth + 1, 0)
-    parameter = inner.parameter(shape, 0)
-    counter = element(inner, parameter, 0)
+    parameter = inner.parameter(nest.shape(shapes), 0)
+    paths = nest.paths()
+    counter = reach(inner, parameter, paths[0])
     limit = inner.constant(trips)
     pred = Shape.array(PRED)
     root = inner.emit("compare", pred, [counter, limit], {"direction": "LT"})
     if scope.random.random() < 0.4:
-        other = element(inner, parameter, len(shape.children) - 1)
+        other = reach(inner, parameter, paths[-1])
         same = Shape.array(PRED, other.shape.dimensions)
         agrees = inner.emit("compare", same, [other, other], {"direction": "LE"})
         if other.shape.dimensions:
@@ -197,18 +210,29 @@ def conditional(scope: Scope) -> None:
         operands.append(whole)
     results = [random_shape(scope) for _ in range(random.randrange(1, 3))]
     bare = len(results) == 1 and scope.is_unusual()
+    repeats = _repeats(scope, results, bare=bare)
     selector = _selector(scope, pred=pred, count=count)
     share = max(3, scope.budget // 4)
     branches = [
-        _branch(scope, "branch", shared, results, share, form, owned=owned, bare=bare)
+        _branch(
+            scope,
+            "branch",
+            shared,
+            results,
+            share,
+            form,
+            owned=owned,
+            bare=bare,
+            repeats=repeats,
+        )
         for _ in range(count)
     ]
     _hand_over(scope, shared, owned=owned)
-    shape = _result_shape(results, bare=bare)
+    shape = branches[0].root.shape
     made = scope.emit(
         "conditional", shape, [selector, *operands], NO_ATTRIBUTES, branches
     )
-    _define_results(scope, made)
+    _define_results(scope, made, repeats)
 
 
 def _hand_over(scope: Scope, arguments: Sequence[Variable], *, owned: bool) -> None:
@@ -220,18 +244,35 @@ def _hand_over(scope: Scope, arguments: Sequence[Variable], *, owned: bool) -> N
             scope.read(variable)
 
 
-def _result_shape(results: Sequence[Shape], *, bare: bool) -> Shape:
-    return results[0] if bare else Shape.tuple_of(*results)
+def _repeats(scope: Scope, results: Sequence[Shape], *, bare: bool) -> tuple[int, ...]:
+    """Numbers of results that are given once more, behind all of them."""
+    if bare or not scope.is_shared():
+        return ()
+    count = scope.random.randrange(1, 3)
+    return tuple(scope.random.randrange(len(results)) for _ in range(count))
 
 
-def _define_results(scope: Scope, made: Instruction) -> None:
-    """The arrays of what was just emitted have storage of their own."""
+def _define_results(
+    scope: Scope,
+    made: Instruction,
+    repeats: Sequence[int],
+    passed: Sequence[Variable] = (),
+) -> None:
+    """Name the results of what was just emitted.
+
+    They have storage of their own, but for the last ones: `repeats`, which are
+    results given once more, and `passed`, which are arguments.
+    """
     born = scope.place - 1
     if made.shape.is_array:
         scope.define(made)
         return
-    for number in range(len(made.shape.children)):
-        scope.define(element(scope, made, number), born)
+    count = len(made.shape.children) - len(repeats) - len(passed)
+    own = [scope.define(element(scope, made, n), born) for n in range(count)]
+    others = [*(own[number].storage for number in repeats)]
+    others += [variable.storage for variable in passed]
+    for number, storage in enumerate(others, count):
+        scope.record(element(scope, made, number), storage)
 
 
 def _selector(scope: Scope, *, pred: bool, count: int) -> Instruction:
@@ -261,11 +302,14 @@ def _branch(
     *,
     owned: bool,
     bare: bool,
+    repeats: Sequence[int],
+    passed: Sequence[int] = (),
 ) -> Computation:
     """A computation that makes fresh results.
 
     It only reads its parameters, or may overwrite them when it owns them. Without a
-    form each argument is a parameter.
+    form each argument is a parameter. Behind the results come those of them that
+    are repeated, and the parameters that are passed through.
     """
     inner = Scope(
         scope.shop, name, scope.depth + 1, scope.random.randrange(2, budget + 1)
@@ -281,7 +325,8 @@ def _branch(
     made = settle(inner, [(shape, None) for shape in results])
     root = made[0]
     if not bare:
-        root = inner.emit("tuple", _result_shape(results, bare=False), made)
+        parts = [*made, *(made[n] for n in repeats), *(given[n] for n in passed)]
+        root = inner.emit("tuple", Shape.tuple_of(*(x.shape for x in parts)), parts)
     scope.budget -= inner.place
     return scope.shop.finish(inner, root, scheduled=True)
 
@@ -292,28 +337,49 @@ def call(scope: Scope) -> None:
     arguments = _take(scope, scope.random.randrange(1, 4), owned=owned)
     results = [random_shape(scope) for _ in range(scope.random.randrange(1, 3))]
     bare = len(results) == 1 and scope.is_unusual()
+    repeats = _repeats(scope, results, bare=bare)
+    passed: tuple[int, ...] = ()
+    if not owned and not bare and scope.is_shared():
+        passed = (scope.random.randrange(len(arguments)),)
     share = max(3, scope.budget // 3)
     callee = _branch(
-        scope, "called", arguments, results, share, None, owned=owned, bare=bare
+        scope,
+        "called",
+        arguments,
+        results,
+        share,
+        None,
+        owned=owned,
+        bare=bare,
+        repeats=repeats,
+        passed=passed,
     )
     reads = [scope.read(v) for v in arguments]
     _hand_over(scope, arguments, owned=owned)
-    shape = _result_shape(results, bare=bare)
+    shape = callee.root.shape
     made = scope.emit("call", shape, reads, NO_ATTRIBUTES, [callee])
-    _define_results(scope, made)
+    _define_results(scope, made, repeats, [arguments[n] for n in passed])
 
 
 # -- ends ----------------------------------------------------------------------------
 
 
-def finish_in_loop(scope: Scope, results: Sequence[Instruction]) -> Instruction:
-    """A last loop over the results of a program: its counter comes before them."""
-    shapes = [r.shape for r in results]
+def finish_in_loop(
+    scope: Scope, results: Sequence[Instruction]
+) -> tuple[Instruction, list[ShapeIndex]]:
+    """A last loop over the results of a program, and where they lie in its state.
+
+    Its counter comes before them.
+    """
     start = scope.emit("copy", Shape.array(S32), [scope.constant(0)])
-    shape = Shape.tuple_of(start.shape, *shapes)
-    init = scope.emit("tuple", shape, [start, *results])
+    elements = [start, *results]
+    shapes = [x.shape for x in elements]
+    nest = Nest.choose(scope, len(elements))
+    init = nest.pack(scope, elements)
     trips = scope.random.randrange(scope.shop.options.max_trips + 1)
-    body = _body(scope, shape, len(results))
-    condition = _condition(scope, shape, trips)
+    body = _body(scope, shapes, len(results), nest)
+    condition = _condition(scope, shapes, trips, nest)
     config = f'{{"known_trip_count":{{"n":"{trips}"}}}}'
-    return scope.emit("while", shape, [init], NO_ATTRIBUTES, [body, condition], config)
+    called = [body, condition]
+    made = scope.emit("while", init.shape, [init], NO_ATTRIBUTES, called, config)
+    return made, nest.paths()[1:]

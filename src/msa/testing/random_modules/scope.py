@@ -88,6 +88,11 @@ class Scope:
         variety = self.shop.options.variety
         return variety > 0 and self.random.random() < variety
 
+    def is_shared(self) -> bool:
+        """Whether to name a value twice here (see the option `sharing`)."""
+        sharing = self.shop.options.sharing
+        return sharing > 0 and self.random.random() < sharing
+
     # -- emission --------------------------------------------------------------
 
     def emit(

@@ -277,6 +277,8 @@ def multi_output_fusion(scope: Scope) -> None:
     operands = [first] if second.instruction is first.instruction else [first, second]
     inner, parameters = _fused(scope, operands, 2)
     roots = [define_unary(inner, parameters[0]), define_unary(inner, parameters[-1])]
+    if scope.is_shared():
+        roots[1] = roots[0]
     shape = Shape.tuple_of(*(r.shape for r in roots))
     root = inner.emit("tuple", shape, [r.instruction for r in roots])
     callee = scope.shop.finish(inner, root, scheduled=False)
@@ -427,7 +429,11 @@ def async_done(scope: Scope) -> None:
         scope.read(variable)
     result = start.shape.children[1]
     called = start.called_computations
-    scope.define(scope.emit("async-done", result, [start], called=called))
+    made = scope.emit("async-done", result, [start], called=called)
+    while start.opcode == "async-update":
+        start = start.operands[0]
+    # Its result may be written from the start on.
+    scope.define(made, scope.computation.instructions.index(start))
 
 
 Step = Callable[[Scope], None]
