@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+import msa
 from msa import collection
 from msa.collection import collection_paused
 
@@ -59,11 +60,25 @@ def test_the_collector_is_on_again_after_an_error() -> None:
     assert gc.isenabled()
 
 
-def test_what_is_kept_is_in_the_oldest_generation() -> None:
+def test_many_that_are_kept_are_in_the_oldest_generation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(collection, "_MANY", 0)
     with collection_paused(keep=True):
         node = Node()
         assert any(x is node for x in gc.get_objects(generation=0))
     assert any(x is node for x in gc.get_objects(generation=2))
+
+
+def test_few_objects_cost_no_walk_over_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    walks: list[int] = []
+    monkeypatch.setattr(collection._Oldest, "take_all", lambda self: walks.append(1))
+    module = msa.parse("ENTRY e { ROOT p = f32[4] parameter(0) }")
+    assert not walks
+    with collection_paused(keep=True):
+        kept = [Node() for _ in range(collection._MANY)]
+    assert walks == [1]
+    assert (len(kept), module.entry.name) == (collection._MANY, "e")
 
 
 def test_what_the_caller_froze_stays_frozen() -> None:
@@ -80,6 +95,7 @@ def test_dropped_cycles_are_collected_once_they_may_be_half(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(collection, "_FEW", 1000)
+    monkeypatch.setattr(collection, "_MANY", 1000)
     monkeypatch.setattr(collection, "_oldest", collection._Oldest())
     collection._oldest.take_all()  # collects: none were counted so far
     alive = len(gc.get_objects())
@@ -96,6 +112,7 @@ def test_dropped_cycles_are_collected_once_they_may_be_half(
 
 def test_few_dropped_cycles_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collection, "_FEW", 1 << 60)
+    monkeypatch.setattr(collection, "_MANY", 0)
     with collection_paused(keep=True):
         first = weakref.ref(Node())
     assert first() is not None

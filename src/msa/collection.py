@@ -10,16 +10,19 @@ from typing import Final
 _FEW: Final = 3_000_000
 """Objects that are never worth a collection: some hundreds of MiB."""
 
+_MANY: Final = 200_000
+"""Young objects worth a walk over all there are, to move them to the oldest."""
+
 
 @contextmanager
 def collection_paused(*, keep: bool = False) -> Iterator[None]:
     """No cycle collection inside: modules and plans make few garbage cycles.
 
     The collector would only walk, again and again, what is kept. With `keep`, what was
-    made is moved to the oldest generation at the end (unless the caller froze objects
-    of its own), so that the next young collections do not walk it either; modules and
-    plans that were dropped since are collected once they may be half of all. Nothing
-    happens where the collector is off already.
+    made is moved to the oldest generation at the end (unless it is little, or the
+    caller froze objects of its own), so that the next young collections do not walk it
+    either; modules and plans that were dropped since are collected once they may be
+    half of all. Nothing happens where the collector is off already.
     """
     enabled = gc.isenabled()
     gc.disable()
@@ -27,7 +30,7 @@ def collection_paused(*, keep: bool = False) -> Iterator[None]:
         yield
     finally:
         if enabled:
-            if keep and not gc.get_freeze_count():
+            if keep and gc.get_count()[0] >= _MANY and not gc.get_freeze_count():
                 _oldest.take_all()
             gc.enable()
 
