@@ -85,12 +85,17 @@ def test_ctrl_c_ends_with_130_and_one_line(tmp_path: Path) -> None:
         [*COMMAND, "plan", str(pipe), "--html", str(tmp_path / "plan.html")],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        # What a shell starts in the background, these tests too, ignores the signal.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     # Opening to write succeeds once the command is waiting for the text.
     with pipe.open("w"):
         time.sleep(0.3)
         run.send_signal(signal.SIGINT)
-        out, err = run.communicate(timeout=240)
+        try:
+            out, err = run.communicate(timeout=240)
+        finally:
+            run.kill()
     assert run.returncode == 130
     assert (out, err) == (b"", b"msa: interrupted\n")
     assert [p.name for p in tmp_path.iterdir()] == ["never"]
