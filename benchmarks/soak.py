@@ -4,7 +4,8 @@
 
 Each seed gives a module (its size varies around `--size`), a capacity from hardly
 anything to everything, and for each strategy a copy timing and a machine seed. A line
-is printed for every failure and a summary at the end; the exit code is 1 if anything
+is printed for every failure, with the smallest module found that fails the same way
+(`--trials 0` leaves that out), and a summary at the end; the exit code is 1 if anything
 failed.
 """
 
@@ -14,15 +15,70 @@ import argparse
 import random
 import time
 from collections import Counter
+from dataclasses import dataclass
 
 import msa
 from msa.runtime.proving.prove import prove_lowered
-from msa.testing import RandomModuleOptions, random_module
+from msa.testing import RandomModuleOptions, random_module, shrink
 
 STRATEGIES = ("greedy", "search")
 TIMINGS = ("late", "eager", "random", None)
 SEARCH_EFFORT = 3
 """Evaluations per capacity: enough for plans that greedy does not find, and quick."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One way to plan and prove a module."""
+
+    target: msa.Target
+    strategy: str
+    timing: str | None
+    seed: int
+
+    def run(self, module: msa.Module) -> msa.Assignment:
+        """Plan, verify and prove; raises whatever is wrong."""
+        options = msa.Options(strategy=self.strategy, effort=SEARCH_EFFORT)  # type: ignore[arg-type]
+        plan = msa.assign(module, self.target, options)
+        plan.verify()
+        prove_lowered(
+            plan.original,
+            plan.module,
+            plan.target,
+            chunks=plan.chunks,
+            scratch=plan.scoped_chunks,
+            seed=self.seed,
+            timings=[self.timing],
+            capacity=plan.problem.machine.capacity,
+        )
+        return plan
+
+    def __str__(self) -> str:
+        return f"{self.strategy} {self.timing or 'mixed'}"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A module that could not be planned or proved, and how."""
+
+    module: msa.Module
+    trial: Trial
+    error: Exception
+
+    def smallest(self, trials: int) -> msa.Module:
+        """The smallest module found that fails the same way."""
+        return shrink(self.module, self._fails, trials=trials)
+
+    def _fails(self, module: msa.Module) -> bool:
+        try:
+            self.trial.run(module)
+        except Exception as error:
+            return _kind(error) == _kind(self.error)
+        return False
+
+
+def _kind(error: Exception) -> tuple[type[Exception], str]:
+    return type(error), getattr(error, "rule", "")
 
 
 def check(
@@ -31,7 +87,7 @@ def check(
     vector: int,
     counts: Counter[str],
     kinds: RandomModuleOptions | None = None,
-) -> list[tuple[str, Exception]]:
+) -> list[Failure]:
     """Plan and prove one module with both strategies; returns what went wrong."""
     chance = random.Random(seed)
     module = random_module(
@@ -51,25 +107,14 @@ def check(
     target = msa.Target.preset("tpu_v5e").replace(
         alternate_memory_bytes=-(-bytes_ // 1024) * 1024
     )
-    wrong: list[tuple[str, Exception]] = []
+    wrong: list[Failure] = []
     for strategy in STRATEGIES:
-        options = msa.Options(strategy=strategy, effort=SEARCH_EFFORT)  # type: ignore[arg-type]
         timing = chance.choice(TIMINGS)
+        trial = Trial(target, strategy, timing, chance.randrange(1 << 30))
         try:
-            plan = msa.assign(module, target, options)
-            plan.verify()
-            prove_lowered(
-                plan.original,
-                plan.module,
-                plan.target,
-                chunks=plan.chunks,
-                scratch=plan.scoped_chunks,
-                seed=chance.randrange(1 << 30),
-                timings=[timing],
-                capacity=plan.problem.machine.capacity,
-            )
+            plan = trial.run(module)
         except Exception as error:
-            wrong.append((f"{strategy} {timing or 'mixed'}", error))
+            wrong.append(Failure(module, trial, error))
             continue
         counts["plans"] += 1
         counts["copies"] += len(plan.copies)
@@ -84,14 +129,18 @@ def main() -> int:
     parser.add_argument("last", type=int, help="not included")
     parser.add_argument("--size", type=int, default=16)
     parser.add_argument("--vector", type=int, default=1024)
+    parser.add_argument("--trials", type=int, default=300, help="to shrink a failure")
     options = parser.parse_args()
     start = time.process_time()
     counts: Counter[str] = Counter()
     failures = 0
     for seed in range(options.first, options.last):
-        for what, error in check(seed, options.size, options.vector, counts):
+        for failure in check(seed, options.size, options.vector, counts):
             failures += 1
-            print(f"seed {seed} {what}: {type(error).__name__}: {error}", flush=True)
+            error = failure.error
+            print(f"seed {seed} {failure.trial}: {type(error).__name__}: {error}")
+            if options.trials:
+                print(failure.smallest(options.trials).to_text(), flush=True)
     print(
         f"seeds {options.first}..{options.last - 1}, size {options.size}, vector "
         f"{options.vector}: {failures} failures; "

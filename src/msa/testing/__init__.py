@@ -1,4 +1,4 @@
-"""Tools for tests: random modules, a shrinker, hypothesis strategies."""
+"""Tools for tests: random modules, a shrinker, Hypothesis strategies."""
 
 from __future__ import annotations
 
@@ -10,13 +10,17 @@ if TYPE_CHECKING:
     from msa.testing.random_modules.options import (
         RandomModuleOptions as RandomModuleOptions,
     )
+    from msa.testing.shrinking.shrink import shrink as shrink
+    from msa.testing.strategies import modules as modules
 
 _LAZY = {
     "RandomModuleOptions": "msa.testing.random_modules.options",
+    "modules": "msa.testing.strategies",
     "random_module": "msa.testing.random_modules.generator",
+    "shrink": "msa.testing.shrinking.shrink",
 }
 
-__all__ = ["RandomModuleOptions", "random_module"]
+__all__ = ["RandomModuleOptions", "modules", "random_module", "shrink"]
 
 
 def __getattr__(name: str) -> Any:
