@@ -336,7 +336,7 @@ def test_plans_made_with_a_bent_rule_shrink_to_a_few_buffers(
         if failures:
             break
     failure = failures[0]
-    small = failure.smallest(100)
+    small = failure.smallest(40)
     assert failure._fails(small)
     assert small.instruction_count <= 16
     assert small.instruction_count < failure.module.instruction_count

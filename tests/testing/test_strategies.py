@@ -46,7 +46,11 @@ def test_examples_shrink() -> None:
     def fused(module: msa.Module) -> bool:
         return any(x.opcode == "fusion" for x in module.entry.instructions)
 
-    found = find(modules(), fused, settings=settings(QUICK, max_examples=300))
+    found = find(
+        modules(max_size=10, max_vector=4),
+        fused,
+        settings=settings(QUICK, max_examples=60),
+    )
     assert fused(found)
     assert found.instruction_count <= 30
     assert not any(x.opcode == "while" for x in found.entry.instructions)

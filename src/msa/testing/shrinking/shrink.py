@@ -81,7 +81,7 @@ def shrink(
     ... }''')
     >>> small = shrink(module, lambda m: any(x.opcode == "negate" for x in m.entry.instructions))
     >>> [x.opcode for x in small.entry.instructions]
-    ['parameter', 'negate']
+    ['iota', 'negate']
     """
     expect(module, Module, where="shrink", what="a Module", hint="msa.parse(text)")
     expect(trials, int, where="shrink", what="a number of trials")
