@@ -49,7 +49,7 @@ def test_examples_shrink() -> None:
     found = find(
         modules(max_size=10, max_vector=4),
         fused,
-        settings=settings(QUICK, max_examples=60),
+        settings=settings(QUICK, max_examples=500),
     )
     assert fused(found)
     assert found.instruction_count <= 30
