@@ -12,6 +12,8 @@ from msa.hlo.module import Module
 def runs_of(module: Module) -> Mapping[Computation, float]:
     """Runs of each computation per run of the module; unknown loops count once.
 
+    What runs asynchronously runs once for all the steps of its chain.
+
     >>> import msa
     >>> module = msa.parse("ENTRY e { ROOT x = f32[4] parameter(0) }")
     >>> runs_of(module)[module.entry]
@@ -22,6 +24,8 @@ def runs_of(module: Module) -> Mapping[Computation, float]:
     for computation in reversed(module.computation_post_order()):
         times = runs.get(computation, 0.0)
         for x in computation.instructions:
+            if x.opcode in ("async-update", "async-done"):
+                continue
             inner = times * ((trips.of(x) or 1) if x.opcode == "while" else 1)
             for callee in x.called_computations:
                 runs[callee] = runs.get(callee, 0.0) + inner

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import msa
+from msa.passes import Pipeline
 from msa.passes.offload import offload_report
 from msa.passes.rematerialization import HostMemory
 
@@ -51,8 +52,7 @@ def test_peak_saved_HO10() -> None:
     assert row.peak_saved_bytes == 1024
 
 
-def test_updates_and_slices_HO10() -> None:
-    module = msa.parse("""
+UPDATED = """
 HloModule m, is_scheduled=true
 ENTRY e {
   x = f32[1,64]{1,0} parameter(0)
@@ -62,7 +62,11 @@ ENTRY e {
   n = f32[1,64]{1,0} negate(x)
   s = f32[1,64]{1,0} dynamic-slice(u, i, i), dynamic_slice_sizes={1,64}
   ROOT z = f32[1,64]{1,0} add(n, s)
-}""")
+}"""
+
+
+def test_updates_and_slices_HO10() -> None:
+    module = msa.parse(UPDATED)
     (row,) = offload_report(module, HostMemory(64.0, 128.0, rates={"flops": 64.0}))
     assert (row.bytes_out, row.bytes_in) == (256, 256)
     assert row.transfer_seconds == pytest.approx(4 + 2)
@@ -108,8 +112,7 @@ ENTRY e {
     assert row.compute_seconds == pytest.approx(10 * (256 + 2) / 256)
 
 
-def test_transfers_in_a_loop_count_per_turn_HO10() -> None:
-    module = msa.parse("""
+IN_A_LOOP = """
 HloModule m, is_scheduled=true
 body { p = (s32[], f32[256]) parameter(0)
   i = s32[] get-tuple-element(p), index=0
@@ -132,8 +135,84 @@ ENTRY e {
   s = (s32[], f32[256]) tuple(zero, v0)
   w = (s32[], f32[256]) while(s), condition=cond, body=body
   ROOT r = f32[256]{0} get-tuple-element(w), index=1
-}""")
+}"""
+
+
+def test_transfers_in_a_loop_count_per_turn_HO10() -> None:
+    module = msa.parse(IN_A_LOOP)
     (row,) = offload_report(module, HostMemory(512.0, 1024.0, rates={"flops": 256.0}))
     assert row.transfer_seconds == pytest.approx(2.0 + 1.0)
     assert row.compute_seconds == pytest.approx((256 + 1) / 256)
     assert (row.bytes_out, row.bytes_in) == (1024, 1024)
+
+
+IN_FLIGHT = """
+HloModule m, is_scheduled=true
+to_host { p = f32[256]{0} parameter(0)
+  ROOT out = f32[256]{0:S(5)} copy(p) }
+from_host { q = f32[256]{0:S(5)} parameter(0)
+  ROOT back = f32[256]{0} copy(q) }
+ENTRY e {
+  x = f32[256]{0} parameter(0)
+  v = f32[256]{0} negate(x)
+  s = ((f32[256]{0}), f32[256]{0:S(5)}, u32[]) async-start(v), calls=to_host
+  a = f32[256]{0} negate(x)
+  h = f32[256]{0:S(5)} async-done(s)
+  b = f32[256]{0} negate(a)
+  t = ((f32[256]{0:S(5)}), f32[256]{0}, u32[]) async-start(h), calls=from_host
+  c = f32[256]{0} negate(b)
+  d = f32[256]{0} async-done(t)
+  ROOT z = f32[256]{0} add(c, d)
+}"""
+COPIES = (
+    IN_FLIGHT.replace("s = ((f32[256]{0}), f32", "s = (f32")
+    .replace(
+        "S(5)}, u32[]) async-start(v), calls=to_host",
+        "S(5)}, f32[256]{0}, u32[]) copy-start(v)",
+    )
+    .replace(
+        "t = ((f32[256]{0:S(5)}), f32[256]{0}, u32[]) async-start(h), calls=from_host",
+        "t = (f32[256]{0}, f32[256]{0:S(5)}, u32[]) copy-start(h)",
+    )
+    .replace("async-done", "copy-done")
+)
+
+
+@pytest.mark.parametrize("text", [IN_FLIGHT, COPIES], ids=["async", "copy-start"])
+def test_what_runs_beside_transfers_in_flight_hides_them_HO10(text: str) -> None:
+    host = HostMemory(1024.0, 512.0, rates={"flops": 256.0})
+    (row,) = offload_report(msa.parse(text), host)
+    assert (row.bytes_out, row.bytes_in) == (1024, 1024)
+    assert row.transfer_seconds == pytest.approx(1.0 + 2.0)
+    assert row.compute_seconds == pytest.approx(3.0)  # a, b and c
+    assert row.can_hide
+
+
+@pytest.mark.parametrize("bandwidth", [64.0, 1024.0])
+def test_pairs_cost_what_they_wrap_HO10(bandwidth: float) -> None:
+    """Wrapping transfers where they stand changes neither bytes nor times."""
+    host = HostMemory(bandwidth, 2 * bandwidth, rates={"flops": 64.0})
+    for text in (TEXT, UPDATED, IN_A_LOOP):
+        module = msa.parse(text)
+        wrapped = Pipeline("host-transfers-async").run(module)
+        assert wrapped != module
+        (row,) = offload_report(module, host)
+        (other,) = offload_report(wrapped, host)
+        assert (other.bytes_out, other.bytes_in) == (row.bytes_out, row.bytes_in)
+        assert other.transfer_seconds == pytest.approx(row.transfer_seconds)
+        assert other.compute_seconds == pytest.approx(row.compute_seconds)
+
+
+def test_what_the_host_computes_hides_nothing_HO10() -> None:
+    text = TEXT.replace(
+        "b = f32[256]{0} negate(a)",
+        """t = ((f32[256]{0}), f32[256]{0}, u32[]) async-start(a), calls=on_host, async_execution_thread="host"
+  b = f32[256]{0} async-done(t)""",
+    ).replace(
+        "ENTRY",
+        """on_host { q = f32[256]{0} parameter(0)
+  ROOT n = f32[256]{0} negate(q) }, execution_thread="host"
+ENTRY""",
+    )
+    (row,) = offload_report(msa.parse(text), HostMemory(1.0, 1.0, rates={"flops": 256}))
+    assert row.compute_seconds == pytest.approx(2.0)  # a and c

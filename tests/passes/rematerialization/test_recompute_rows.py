@@ -164,6 +164,27 @@ def test_copies_are_made_once_I9() -> None:
     assert count(result.module, "copy") == 1
 
 
+@pytest.mark.parametrize(
+    ("given", "again"), [("0,1", True), ("1,0", False), ("1,0:S(5)", True)]
+)
+def test_copies_into_another_layout_are_made_again_I9(given: str, again: bool) -> None:
+    result = run(
+        f"""ENTRY e {{
+  param = f32[32,32]{{{given}}} parameter(0)
+  copy = f32[32,32]{{1,0}} copy(param)
+  negate = f32[32,32]{{1,0}} negate(copy)
+  wide = f32[64,32]{{1,0}} concatenate(negate, negate), dimensions={{0}}
+  part = f32[32,32]{{1,0}} slice(wide), slice={{[0:32], [0:32]}}
+  late = f32[32,32]{{1,0}} add(copy, part)
+  ROOT out = f32[1,1]{{1,0}} slice(late), slice={{[0:1], [0:1]}}
+}}""",
+        14 * KIB,
+    )
+    assert result.changed == again
+    read = find(result.module, "late").operands[0]
+    assert read.name == ("copy.remat" if again else "copy")
+
+
 def test_use_through_a_bitcast_I10() -> None:
     result = run(
         """ENTRY e {
@@ -278,7 +299,9 @@ def test_part_through_a_tuple_I15(tuple_first: bool) -> None:
     early = f"{SECOND}\n{made}" + (f"\n{took}" if tuple_first else "")
     late = ("" if tuple_first else took) + "\nROOT out = f32[1024]{0} add(mul, third)"
     part = run(with_pair(early, late), 11 * KIB).module.entry.root.operands[1]
-    assert fusion_of(part) == "fus.remat"
+    assert part.opcode == "get-tuple-element"
+    assert part.tuple_index == 1
+    assert part.operands[0].name == "fus.remat", "the fusion, not the tuple"
 
 
 def test_collectives_get_channels_of_their_own_I16() -> None:
@@ -333,8 +356,10 @@ def test_bodies_are_cloned_I18() -> None:
     assert not schedule.check(module)
 
 
-def indirect(index: int) -> str:
-    return f"""{SUB}
+@pytest.mark.parametrize(("index", "left"), [(0, 3), (1, 9)])
+def test_use_through_a_tuple_element_I20(index: int, left: int) -> None:
+    result = run(
+        f"""{SUB}
 ENTRY e {{
   param = f32[] parameter(0)
   bcast = f32[1024] broadcast(param), dimensions={{}}
@@ -342,20 +367,18 @@ ENTRY e {{
   call_1 = f32[1024] call(add_1), to_apply=sub
   add_2 = f32[1024] add(bcast, call_1)
   t = (f32[1024], f32[1024]) tuple(bcast, add_2)
-  call_2 = f32[1024] call(add_2), to_apply=sub
-  again = f32[1024] get-tuple-element(t), index={index}
-  ROOT out = f32[1024] add(again, call_2)
-}}"""
-
-
-@pytest.mark.parametrize("index", [0, 1])
-def test_use_through_a_tuple_element_I20(index: int) -> None:
-    result = run(indirect(index), 22 * KIB)
+  part = f32[1024] get-tuple-element(t), index={index}
+  ROOT out = f32[1024] negate(part)
+}}""",
+        22 * KIB,
+    )
     assert result.changed
-    part = result.module.entry.root.operands[0]
-    if part.opcode == "get-tuple-element":
-        part = part.operands[0].operands[part.tuple_index]
-    assert part.opcode == ("broadcast" if index == 0 else "add")
+    assert len(names(result.module)) == left
+    read = result.module.entry.root.operands[0]
+    if index == 0:  # the clone itself: what filled the tuple is dead
+        assert (read.opcode, read.name) == ("broadcast", "bcast.remat")
+    else:
+        assert find(result.module, "t").operands[0].name == "bcast.remat"
 
 
 def test_nothing_dead_is_left_I21() -> None:

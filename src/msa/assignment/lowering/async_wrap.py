@@ -10,6 +10,7 @@ from msa.assignment.lowering.state import create
 from msa.hlo.computation import Computation
 from msa.hlo.instruction import Instruction
 from msa.hlo.module import Module
+from msa.hlo.naming import NameUniquer
 from msa.hlo.shape import Shape
 
 _STATE = Shape.array("s32", ())
@@ -17,18 +18,27 @@ _STATE = Shape.array("s32", ())
 
 def wrap_asynchronously(
     instruction: Instruction,
+    *,
+    context: Shape = _STATE,
+    names: NameUniquer | None = None,
 ) -> tuple[Instruction, Instruction]:
     """An `async-start`, `async-done` pair that does what `instruction` does.
 
     The instruction itself is left alone. The wrapped computation gets a schedule.
+
+    Args:
+        instruction: in a computation of a module.
+        context: shape of the third element of the start's result.
+        names: those of the module's computations, when many are made.
     """
     outer = instruction.computation
-    wrapped = _wrapped_computation(outer.module, instruction)
+    names = names or NameUniquer(c.name for c in outer.module.computations)
+    wrapped = _wrapped_computation(outer.module, instruction, names)
     operands = Shape.tuple_of(*(x.shape for x in instruction.operands))
     start = create(
         outer,
         "async-start",
-        Shape.tuple_of(operands, instruction.shape, _STATE),
+        Shape.tuple_of(operands, instruction.shape, context),
         instruction.operands,
     )
     start.called_computations = (wrapped,)
@@ -40,8 +50,10 @@ def wrap_asynchronously(
     return start, done
 
 
-def _wrapped_computation(module: Module, instruction: Instruction) -> Computation:
-    wrapped = Computation(_free_name(module, "async_wrapped"))
+def _wrapped_computation(
+    module: Module, instruction: Instruction, names: NameUniquer
+) -> Computation:
+    wrapped = Computation(names.unique("async_wrapped"))
     module.add(wrapped)
     parameters = [
         wrapped.create(
@@ -67,11 +79,3 @@ def _wrapped_computation(module: Module, instruction: Instruction) -> Computatio
     if module.schedule is not None:
         module.schedule.set_sequence(wrapped, (*parameters, root))
     return wrapped
-
-
-def _free_name(module: Module, base: str) -> str:
-    names = {c.name for c in module.computations}
-    name, number = base, 1
-    while name in names:
-        name, number = f"{base}.{number}", number + 1
-    return name

@@ -6,14 +6,18 @@ Source: `xla/hlo/transforms/host_memory_transfer_asyncifier.cc`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from msa.analysis.manager import AnalysisManager
-from msa.analysis.schedulers import update_schedule
 from msa.assignment.lowering.async_wrap import wrap_asynchronously
+from msa.hlo.computation import Computation
 from msa.hlo.instruction import Instruction
 from msa.hlo.module import Module
+from msa.hlo.naming import NameUniquer
+from msa.hlo.shape import Shape
 from msa.passes.offload.vocabulary import DEVICE, HOST, HostOffloadError
+
+_CONTEXT: Final = Shape.array("u32", ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +25,8 @@ class AsyncHostTransfers:
     """Wrap transfers between host and device in asynchronous pairs.
 
     Copies between the two, slices of host values that end on the device, and updates
-    of host buffers from the device. Everything else stays. Linear.
+    of host buffers from the device. Everything else stays. In a schedule, a pair takes
+    the place of what it wraps. Linear.
     """
 
     name: ClassVar[str] = "host-transfers-async"
@@ -40,21 +45,38 @@ class AsyncHostTransfers:
             if x.opcode in ("fusion", "async-start")
             for c in x.called_computations
         }
+        names = NameUniquer(c.name for c in module.computations)
         changed = False
         for computation in list(module.computations):
-            if computation in fused:
-                continue
-            for x in list(computation.instructions):
-                if _is_transfer(x):
-                    _, done = wrap_asynchronously(x)
-                    x.replace_all_uses_with(done)
-                    computation.remove([x])
-                    changed = True
+            if computation not in fused:
+                changed |= _wrap_transfers(computation, names)
         if changed:
             module.computations[:] = module.computation_post_order()
-            if module.schedule is not None:
-                module.schedule = update_schedule(module)
         return changed
+
+
+def _wrap_transfers(computation: Computation, names: NameUniquer) -> bool:
+    """Wrap the transfers of one computation; whether there are any. Linear."""
+    pairs: dict[Instruction, tuple[Instruction, Instruction]] = {}
+    for x in list(computation.instructions):
+        if _is_transfer(x):
+            start, done = wrap_asynchronously(x, context=_CONTEXT, names=names)
+            for before in x.control_predecessors:
+                before.add_control_successor(start)
+            for after in x.control_successors:
+                done.add_control_successor(after)
+            x.replace_all_uses_with(done)
+            pairs[x] = (start, done)
+    if not pairs:
+        return False
+    computation.remove(pairs)
+    schedule = computation.module.schedule
+    if schedule is not None and computation in schedule:
+        order = schedule.sequence(computation)
+        schedule.set_sequence(
+            computation, tuple(y for x in order for y in pairs.get(x, (x,)))
+        )
+    return True
 
 
 def _is_transfer(x: Instruction) -> bool:

@@ -8,14 +8,14 @@ from itertools import accumulate
 from typing import Final
 
 from msa.analysis import InstructionCosts, LiveRanges
+from msa.analysis.async_chains import ASYNC_OPCODES, wrapped_computation
 from msa.analysis.costs import CostOptions
-from msa.analysis.flatten import FlattenedSchedule
 from msa.analysis.values import HloBuffer
 from msa.hlo.computation import Computation
 from msa.hlo.instruction import Instruction
 from msa.hlo.module import Module
 from msa.passes.arguments import module_of, one_of
-from msa.passes.offload.vocabulary import HOST
+from msa.passes.offload.vocabulary import HOST, on_host_thread
 from msa.passes.rematerialization.options import HostMemory
 from msa.passes.runs import runs_of
 
@@ -31,8 +31,9 @@ class OffloadedValue:
         value: where it begins, such as `x{}`.
         bytes_out, bytes_in: sent to the host, and read back, per run of each step.
         transfer_seconds: of both, per run of the step that makes the value.
-        compute_seconds: of what runs between the last way out and the next way back,
-            in the same measure: a loop between them counts with all its trips.
+        compute_seconds: of what the device runs from the last way out to the end of
+            the next way back, in the same measure: a loop between them counts with
+            all its trips, and what runs beside an asynchronous transfer counts.
         peak_saved_bytes: how much higher the peak on the device would be with the
             buffer there, from the first way out to the last way back.
 
@@ -69,7 +70,8 @@ def offload_report(
 ) -> tuple[OffloadedValue, ...]:
     """What each value on the host costs and saves, in order of definition.
 
-    Near linear in the program for each value.
+    Transfers are copies, slices of host buffers and updates of them in place, each
+    also as an asynchronous pair. Near linear in the program for each value.
 
     Args:
         module: scheduled; values on the host are in the host's memory space 5.
@@ -101,19 +103,13 @@ def offload_report(
         options = CostOptions(per_second_rates=host.rates)
         costs = InstructionCosts.run(module, options=options)
     runs = runs_of(module)
-    seconds = [
-        0.0
-        if _crosses(x) or x.opcode in _RUNS_OTHERS
-        else max(0.0, costs.optimal_seconds(x)) * runs.get(x.computation, 1.0)
-        for x in live.schedule.instructions
-    ]
-    before = [0.0, *accumulate(seconds)]
+    times = Times(live, costs, runs)
     on_device = _device_bytes(live)
     rows = []
     for buffer in live.alias.buffers:
         shape = buffer.values[0].shape
         if shape.is_array and shape.memory_space == HOST:
-            row = _row(buffer, live, host, before, on_device, runs)
+            row = _row(buffer, times, host, on_device, runs)
             if row is not None:
                 rows.append(row)
     return tuple(rows)
@@ -130,23 +126,57 @@ def _crosses(x: Instruction) -> bool:
 
 def _row(
     buffer: HloBuffer,
-    live: LiveRanges,
+    times: Times,
     host: HostMemory,
-    before: list[float],
     on_device: list[int],
     runs: Mapping[Computation, float],
 ) -> OffloadedValue | None:
-    flat = live.schedule
+    outs, backs = _transfers(buffer)
+    begin = min(buffer.values, key=lambda v: times.span(v.instruction))
+    if times.span(begin.instruction)[0] < 0 or not (outs or backs):
+        return None  # it never runs, or it does not move
+    sent = max((times.span(x) for x in outs), default=(-1, -1))
+    read = min(
+        (times.span(x)[::-1] for x in backs if times.span(x) > sent),
+        default=(times.end, times.end),
+    )
+    size = begin.byte_size()
+    # The ends of whole copies are the value itself, on the device as it is.
+    first = min(
+        (times.span(x)[1] + 1 if _is_whole(x) else times.span(x)[0] for x in outs),
+        default=0,
+    )
+    last = max(
+        (times.span(x)[0] - 1 if _is_whole(x) else times.span(x)[1] for x in backs),
+        default=times.end,
+    )
+    peak = max(on_device, default=0)
+    other = max(on_device[first : last + 1], default=0)
+    often = runs.get(begin.instruction.computation, 1.0) or 1.0
+    transfer = _seconds(outs, runs, host.bytes_per_second_to)
+    transfer += _seconds(backs, runs, host.bytes_per_second_from)
+    return OffloadedValue(
+        str(begin.position),
+        sum(outs.values()),
+        sum(backs.values()),
+        transfer / often,
+        times.computing(sent[0] + 1, read[0]) / often,
+        max(0, other + size - peak),
+    )
+
+
+def _transfers(
+    buffer: HloBuffer,
+) -> tuple[dict[Instruction, int], dict[Instruction, int]]:
+    """What moves (parts of) a host buffer out, and back, with the bytes of each."""
     outs: dict[Instruction, int] = {}
     backs: dict[Instruction, int] = {}
     for value in buffer.values:
         x = value.instruction
-        piece = x.operands[-1] if x.operands else x
-        if x.opcode == "dynamic-update-slice":
-            piece = x.operands[1]
-        moves = x.opcode in ("copy", "copy-start", "dynamic-update-slice")
-        if moves and piece.shape.is_array and piece.shape.memory_space != HOST:
-            outs[x] = piece.shape.byte_size()
+        if x.opcode in ("copy", "copy-start", "dynamic-update-slice"):
+            piece = x.operands[x.opcode == "dynamic-update-slice"]
+            if piece.shape.memory_space != HOST:
+                outs[x] = piece.shape.byte_size()
         for use in value.uses:
             user = use.instruction
             into = user.shape
@@ -156,36 +186,11 @@ def _row(
                 continue
             if into.memory_space != HOST:
                 backs[user] = into.byte_size()
-    if not outs and not backs:
-        return None
-    sent = [flat.time_of(x) for x in outs]
-    read = [flat.time_of(x) for x in backs]
-    last_out = max(sent, default=-1)
-    steps = len(before) - 1
-    next_back = min((t for t in read if t > last_out), default=steps)
-    compute = before[min(next_back, steps)] - before[min(last_out + 1, steps)]
-    size = buffer.values[0].byte_size()
-    # The ends of whole copies are the value itself, on the device as it is.
-    whole = ("copy", "copy-start")
-    first = min(
-        (_end(x, flat) + 1 if x.opcode in whole else flat.time_of(x) for x in outs),
-        default=0,
-    )
-    last = max((flat.time_of(x) - (x.opcode in whole) for x in backs), default=steps)
-    peak = max(on_device, default=0)
-    other = max(on_device[first : last + 1], default=0)
-    bytes_out, bytes_in = sum(outs.values()), sum(backs.values())
-    often = runs.get(buffer.values[0].instruction.computation, 1.0) or 1.0
-    transfer = _seconds(outs, runs, host.bytes_per_second_to)
-    transfer += _seconds(backs, runs, host.bytes_per_second_from)
-    return OffloadedValue(
-        str(buffer.values[0].position),
-        bytes_out,
-        bytes_in,
-        transfer / often,
-        max(0.0, compute) / often,
-        max(0, other + size - peak),
-    )
+    return outs, backs
+
+
+def _is_whole(transfer: Instruction) -> bool:
+    return transfer.opcode in ("copy", "copy-start")
 
 
 def _seconds(
@@ -195,10 +200,53 @@ def _seconds(
     return sum(size * runs.get(x.computation, 1.0) for x, size in moves.items()) / rate
 
 
-def _end(copy: Instruction, flat: FlattenedSchedule) -> int:
-    """When a copy has been made."""
-    ends = copy.users if copy.opcode == "copy-start" else (copy,)
-    return max(flat.time_of(x) for x in ends)
+class Times:
+    """When things happen, and how long the device computes in between.
+
+    Attributes:
+        end: one past the last step.
+    """
+
+    __slots__ = ("_before", "_chains", "_flat", "end")
+
+    def __init__(
+        self,
+        live: LiveRanges,
+        costs: InstructionCosts,
+        runs: Mapping[Computation, float],
+    ) -> None:
+        self._flat = flat = live.schedule
+        self._chains: dict[Computation | None, tuple[int, int]] = {}
+        seconds = []
+        for step, x in enumerate(flat.instructions):
+            if x.opcode in ASYNC_OPCODES:
+                wrapped = wrapped_computation(x)
+                start, _ = self._chains.get(wrapped, (step, step))
+                self._chains[wrapped] = (start, step)
+            idle = (
+                _crosses(x)
+                or x.opcode in _RUNS_OTHERS
+                or on_host_thread(x)
+                or x.opcode in ASYNC_OPCODES
+            )
+            often = runs.get(x.computation, 1.0)
+            seconds.append(0.0 if idle else max(0.0, costs.optimal_seconds(x)) * often)
+        self._before = [0.0, *accumulate(seconds)]
+        self.end = len(seconds)
+
+    def span(self, x: Instruction) -> tuple[int, int]:
+        """First and last step of an instruction; of its chain if it is wrapped."""
+        wrapped = self._flat.async_context.get(x.computation)
+        if wrapped in self._chains:
+            return self._chains[wrapped]
+        start = end = self._flat.time_of(x)
+        if x.opcode == "copy-start":
+            end = max((self._flat.time_of(user) for user in x.users), default=start)
+        return start, end
+
+    def computing(self, first: int, end: int) -> float:
+        """Seconds that the device computes in the steps from `first` up to `end`."""
+        return max(0.0, self._before[end] - self._before[min(first, self.end)])
 
 
 def _device_bytes(live: LiveRanges) -> list[int]:

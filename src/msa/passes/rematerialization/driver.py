@@ -153,6 +153,7 @@ class _Driver:
     def _floor(self, output: int, beside: int) -> Floor:
         """The bound; what nothing reads goes in the end and is not counted."""
         module = self.module.clone()
+        _see_through_tuples(module)
         _remove_dead_code(module)
         floors: dict[Computation, int] = {}
         floor = Floor(0, "", ())
@@ -197,6 +198,14 @@ def _bodies(module: Module) -> frozenset[Computation]:
         for x in c.instructions
         if x.opcode == "while"
     )
+
+
+def _see_through_tuples(module: Module) -> None:
+    """Let readers of an element that was put into a tuple read it itself. Linear."""
+    for computation in module.computations:
+        for x in computation.post_order():
+            if x.opcode == "get-tuple-element" and x.operands[0].opcode == "tuple":
+                x.replace_all_uses_with(x.operands[0].operands[x.tuple_index])
 
 
 def _remove_dead_code(module: Module) -> None:

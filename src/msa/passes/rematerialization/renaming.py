@@ -40,25 +40,31 @@ class Renaming:
         self.reads: dict[Instruction, int] = {}
 
     def redirect(self, use: Use, number: int, replacement: Instruction) -> None:
-        """Let one reader of buffer `number` read the replacement."""
+        """Let one reader of buffer `number` read the replacement.
+
+        Tuples on the way are seen through: an element that is taken out of one again
+        need not be put in.
+        """
         chain: list[Instruction] = []
         x = use.user.operands[use.operand_number]
-        while x is not self._original:
-            if x is replacement or x in self.reads:
-                return
+        while x is not self._original and x is not replacement:
+            if x in self.reads:
+                break
             if x.opcode not in NAMES:
                 raise InternalError(f"{x.name} hides {self._original.name}")
             source = x.operands[0]
             if source.opcode == "tuple":
-                if not self._tracker.items[source].placed:
-                    return  # the tuple reads the replacement
                 x = source.operands[x.tuple_index]
             elif not self._tracker.items[x].placed:
-                return  # the name itself reads the replacement
+                break  # the name itself reads the replacement
             else:
                 chain.append(x)
                 x = source
-        new = replacement
+        if x is self._original:
+            x = replacement
+        if x is use.user.operands[use.operand_number]:
+            return
+        new = x
         for link in reversed(chain):
             new = self._name(link, new, number)
         self._tracker.touch_operands(use.user)  # they lose a reader

@@ -28,8 +28,7 @@ def why_not_recomputable(instruction: Instruction) -> str:
     if opcode in _NEVER:
         return f"{opcode} is never computed again"
     if opcode == "copy":
-        source = instruction.operands[0].shape
-        if source.equal_ignoring_memory_space(instruction.shape):
+        if instruction.operands[0].shape == instruction.shape:
             return "a copy within one layout gives a value storage of its own"
     if has_side_effect(instruction):
         return f"{opcode} has an effect besides its result"
