@@ -27,9 +27,8 @@ def why_not_recomputable(instruction: Instruction) -> str:
     opcode = instruction.opcode
     if opcode in _NEVER:
         return f"{opcode} is never computed again"
-    if opcode == "copy":
-        if instruction.operands[0].shape == instruction.shape:
-            return "a copy within one layout gives a value storage of its own"
+    if opcode == "copy" and instruction.operands[0].shape == instruction.shape:
+        return "a copy within one layout gives a value storage of its own"
     if has_side_effect(instruction):
         return f"{opcode} has an effect besides its result"
     return ""
