@@ -55,9 +55,36 @@ def test_only_transfers_become_pairs_J32(opcode: str, source: int, target: int) 
     root = result.entry.root
     assert root.opcode == ("async-done" if crosses else opcode)
     assert root.shape == module.entry.root.shape
+    if crosses:
+        assert str(root.operands[0].shape.children[2]) == "u32[]"
     schedule = result.schedule
     assert schedule is not None
     assert not schedule.check(result)
+
+
+def test_pairs_keep_the_place_and_the_order_J32() -> None:
+    module = msa.parse("""
+HloModule m, is_scheduled=true
+ENTRY e {
+  x = f32[8]{0} parameter(0)
+  a = f32[8]{0} negate(x)
+  out = f32[8]{0:S(5)} copy(a), control-predecessors={x}
+  b = f32[8]{0} negate(a)
+  c = f32[8]{0} negate(b), control-predecessors={out}
+  back = f32[8]{0} copy(out)
+  ROOT z = f32[8]{0} add(c, back)
+}""")
+    result = Pipeline("host-transfers-async").run(module)
+    schedule = result.schedule
+    assert schedule is not None
+    assert not schedule.check(result)
+    order = schedule.sequence(result.entry)
+    assert [x.opcode for x in order] == [
+        *("parameter", "negate", "async-start", "async-done", "negate", "negate"),
+        *("async-start", "async-done", "add"),
+    ]
+    assert order[2].control_predecessors == (order[0],)
+    assert order[5].control_predecessors == (order[3],)
 
 
 def test_storage_in_two_spaces_is_refused() -> None:

@@ -11,6 +11,7 @@ from msa.passes import offload_to_host
 from msa.passes.offload import HostOffloadError
 
 TO_HOST = 'custom_call_target="MoveToHost"'
+TO_DEVICE = 'custom_call_target="MoveToDevice"'
 V, H = "f32[8]{0}", "f32[8]{0:S(5)}"
 PAIR = f"({V}, {V})"
 HOST_CALL = f"""
@@ -72,6 +73,21 @@ def test_results_on_the_device_J23() -> None:
     assert spaces(found["d"]) == spaces(found["t"]) == [0, 0]
 
 
+def test_results_that_return_to_the_device_J23() -> None:
+    """Annotated, but wanted on the device: the call is left as it is."""
+    body = CALLED + (
+        f"b0 = {V} custom-call(h0), {TO_DEVICE}\nb1 = {V} custom-call(h1), {TO_DEVICE}\n"
+        f"ROOT t = {PAIR} tuple(b0, b1)\n"
+    )
+    found = run(f"({V}, {V})", body, HOST_CALL)
+    for name in ("d", "c", "r", "t"):
+        assert spaces(found[name]) == [0, 0], name
+    for part, back in zip(("g0", "g1"), found["t"].operands, strict=True):
+        assert [back.opcode, back.operands[0].opcode] == ["copy", "copy"]
+        assert spaces(back.operands[0]) == [5]
+        assert back.operands[0].operands[0] is found[part]
+
+
 def test_only_the_pure_result_J23() -> None:
     # The second result is also read on the device: it goes there and is copied.
     body = CALLED + (f"k = {V} negate(g1)\nROOT t = ({V}, {V}, {V}) tuple(h0, h1, k)\n")
@@ -99,6 +115,40 @@ def test_followed_into_a_call_J24() -> None:
     for name in ("p", "b", "y"):
         assert spaces(found[name]) == [5], name
     assert spaces(found["t"]) == spaces(found["d"]) == [5, 5]
+
+
+def test_followed_into_a_loop_J24() -> None:
+    state = f"(s32[], {V})"
+    extra = (
+        HOST_CALL
+        + f"""
+body {{ p = {state} parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  v = {V} get-tuple-element(p), index=1
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  ROOT next = {state} tuple(j, v) }}
+cond {{ q = {state} parameter(0)
+  k = s32[] get-tuple-element(q), index=0
+  three = s32[] constant(3)
+  ROOT lt = pred[] compare(k, three), direction=LT }}
+"""
+    )
+    body = (
+        CALLED
+        + f"""zero = s32[] constant(0)
+  init = {state} tuple(zero, h0)
+  loop = {state} while(init), condition=cond, body=body
+  y = {V} get-tuple-element(loop), index=1
+  ROOT t = {PAIR} tuple(y, g1)
+"""
+    )
+    found = run(f"({H}, {V})", body, extra)
+    assert copies(found) == 0
+    for name in ("init", "p", "next", "q", "loop", "t"):
+        assert 5 in spaces(found[name]), name
+    assert spaces(found["d"]) == spaces(found["r"]) == [5, 0]
+    assert spaces(found["v"]) == spaces(found["y"]) == [5]
 
 
 def test_into_another_host_call_J24() -> None:

@@ -27,6 +27,7 @@ def run(text: str, **settings: bool) -> dict[str, Instruction]:
     result = offload_to_host(module, **settings)
     assert module.to_text() == before, "the input is not changed"
     verify(result.module)
+    assert msa.parse(result.module.to_text()) == result.module
     found = {}
     for computation in result.module.computations:
         for x in computation.instructions:
@@ -91,6 +92,9 @@ def test_buffer_through_a_tuple_J2() -> None:
     found = run(text)
     assert spaces(found["t"]) == [5, 0]
     assert spaces(found["part"]) == [5]
+    assert found["ROOT"] is found["slice"]
+    assert spaces(found["slice"]) == [0]
+    assert copies(found) == []
 
 
 def test_other_readers_keep_the_broadcast_J2() -> None:
@@ -105,6 +109,7 @@ def test_other_readers_keep_the_broadcast_J2() -> None:
     assert found["other"].operands[0].opcode == "broadcast"
     assert spaces(found["wide"]) == [0]
     assert spaces(found["update"]) == [5]
+    assert copies(found) == []
 
 
 def test_without_a_slice_J3() -> None:

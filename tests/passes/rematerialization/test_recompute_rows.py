@@ -421,12 +421,12 @@ def test_excluded_entry_I36() -> None:
 PLATEAU = f"""{HEAD}
 ENTRY e {{
   p = f32[] parameter(0)
-  big = f32[4096] broadcast(p), dimensions={{}}
-  small = f32[1024] broadcast(p), dimensions={{}}
-  n1 = f32[4096] negate(big)
-  n2 = f32[4096] negate(n1)
+  big = f32[262144] broadcast(p), dimensions={{}}
+  small = f32[16384] broadcast(p), dimensions={{}}
+  n1 = f32[262144] negate(big)
+  n2 = f32[262144] negate(n1)
   part = f32[1] slice(n2), slice={{[0:1]}}
-  late = f32[1025] concatenate(small, part), dimensions={{0}}
+  late = f32[16385] concatenate(small, part), dimensions={{0}}
   ROOT out = f32[1] slice(late), slice={{[0:1]}}
 }}"""
 
@@ -436,6 +436,9 @@ def test_the_highest_peak_first_I29() -> None:
     order = names(result.module)
     assert "small" not in order
     assert order[order.index("late") - 1] == "small.remat"
+    peak = result.timeline_before.index(max(result.timeline_before))
+    after = {x.name for x in msa.parse(PLATEAU).entry.instructions[peak + 1 :]}
+    assert not after & {name for action in result.actions for name in action.block}
 
 
 def test_nested_calls_end_I30() -> None:
@@ -464,6 +467,21 @@ def test_callback_gets_pairs_I31() -> None:
         ("bcast.remat", "bcast.remat.1"),
         ("bcast.remat.1", "bcast.remat.2"),
     ]
+
+
+@pytest.mark.parametrize("seen_through", [False, True])
+def test_callback_gets_replaced_operands_I31(seen_through: bool) -> None:
+    pairs: list[tuple[str, str]] = []
+    made = "t = (f32[1024]{0}, f32[]) tuple(second, param)"
+    took = "third = f32[1024]{0} get-tuple-element(t), index=0"
+    early = f"{SECOND}\n{made}\n{took}" if seen_through else SECOND
+    read = "third" if seen_through else "second"
+    run(
+        with_pair(early, f"ROOT out = f32[1024]{{0}} add(mul, {read})"),
+        11 * KIB,
+        on_rematerialized=lambda old, new: pairs.append((old.name, new.name)),
+    )
+    assert pairs == [("fus", "fus.remat"), (read, "second.remat")]
 
 
 def test_bitcasts_by_peak_priority_I32() -> None:

@@ -25,7 +25,6 @@ from msa.passes.offload.vocabulary import (
     MOVE_TO_HOST,
     Callers,
     HostOffloadError,
-    in_space,
     is_call_of,
     set_space,
 )
@@ -58,7 +57,10 @@ class HostOffloading:
 
 
 def offload_to_host(
-    module: Module, *, automatic_host_compute: bool = True
+    module: Module,
+    *,
+    automatic_host_compute: bool = True,
+    host_copies: bool = False,
 ) -> HostOffloading:
     """Follow `MoveToHost` and `MoveToDevice` annotations: put values on the host.
 
@@ -70,6 +72,7 @@ def offload_to_host(
         module: not changed.
         automatic_host_compute: let what is computed with a host value run on the
             host, with a warning, instead of refusing.
+        host_copies: let copies within the host's memory run there even so.
 
     Raises:
         HostOffloadError: an annotation cannot be followed.
@@ -90,7 +93,7 @@ def offload_to_host(
     """
     module = module_of(module, "offload_to_host")
     result = module.clone()
-    offload = _run(result, automatic_host_compute)
+    offload = _run(result, automatic_host_compute, host_copies)
     return HostOffloading(
         result,
         result != module,
@@ -104,23 +107,26 @@ class OffloadToHost:
     """Host offloading from annotations.
 
     Attributes:
-        automatic_host_compute: see `offload_to_host`.
+        automatic_host_compute, host_copies: see `offload_to_host`.
     """
 
     automatic_host_compute: bool = True
+    host_copies: bool = False
     name: ClassVar[str] = "host-offload"
 
     def apply(self, module: Module, analyses: AnalysisManager) -> bool:
         """See `Pass.apply`."""
         del analyses
         before = module.clone()
-        _run(module, self.automatic_host_compute)
+        _run(module, self.automatic_host_compute, self.host_copies)
         return module != before
 
 
-def _run(module: Module, automatic: bool) -> Offload:
+def _run(module: Module, automatic: bool, host_copies: bool) -> Offload:
     layout = module.effective_entry_layout()
-    offload = Offload(module, layout.result, automatic, Callers(module))
+    offload = Offload(
+        module, layout.result, automatic, Callers(module), copies_allowed=host_copies
+    )
     if _is_done(module, layout):
         return offload
     for computation in module.computations:
@@ -200,7 +206,6 @@ def _process(
     if (source, ()) in offload.on_host:
         annotation.replace_all_uses_with(source)  # it is there already
         return
-    copied: Instruction | None = None
     starts = [(u, k) for u in annotation.users for k in u.operand_indices(annotation)]
     if not starts and not annotation.is_root:
         return
@@ -213,12 +218,12 @@ def _process(
             _allocate_target(annotation, source, user)
             annotated.add(user)
         else:
-            copied = copied or _copy_to_host(offload, source)
-            user.replace_operand(k, copied)
+            user.replace_operand(k, offload.copy_to_host(source))
     if annotation.is_root:
-        copied = copied or _copy_to_host(offload, source)
-        annotation.computation.root = copied
+        annotation.computation.root = offload.copy_to_host(source)
+    copied = offload.host_copies.get(source)
     if copied is not None:
+        offload.on_host.discard((copied, ()))  # it may have new readers
         offload.walk_down((copied, ()))
 
 
@@ -241,13 +246,6 @@ def _allocate_target(
             hint="annotate the update, or let the target be a broadcast of its own",
         )
     update.replace_operand(0, source)
-
-
-def _copy_to_host(offload: Offload, source: Instruction) -> Instruction:
-    shape = in_space(source.shape, HOST)
-    copy = source.computation.create(f"{source.name}.to_host", "copy", shape, [source])
-    offload.copies.add(copy)
-    return copy
 
 
 def _all_updates(

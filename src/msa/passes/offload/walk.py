@@ -42,6 +42,8 @@ class Offload:
         automatic: run on the host what host values flow into, with a warning,
             instead of refusing.
         on_host: nodes that lie on the host.
+        copies_allowed: let copies within the host's memory run there even so.
+        host_copies: copies to the host, by what they copy.
         device_copies: copies back, by what they copy.
         copies: all copies that were inserted.
         updates: updates in place of host buffers, in order.
@@ -53,7 +55,9 @@ class Offload:
     result: Shape
     automatic: bool
     callers: Callers
+    copies_allowed: bool = False
     on_host: set[Place] = field(default_factory=set)
+    host_copies: dict[Instruction, Instruction] = field(default_factory=dict)
     device_copies: dict[Instruction, Instruction] = field(default_factory=dict)
     copies: set[Instruction] = field(default_factory=set)
     updates: dict[Instruction, None] = field(default_factory=dict)
@@ -133,20 +137,33 @@ class Offload:
         if user.opcode == "custom-call" or user.opcode == "parameter":
             _check_forwarding(user)
             return
-        if not self.automatic:
+        if not (self.automatic or (self.copies_allowed and user.opcode == "copy")):
+            what = "copies" if user.opcode == "copy" else "computes with"
             raise HostOffloadError(
-                f"{user.name} computes with a value on the host",
+                f"{user.name} {what} a value on the host",
                 where=user.name,
-                hint="put MoveToDevice in front of it, or allow host compute",
+                hint="put MoveToDevice in front of it, or allow host "
+                f"{'copies' if user.opcode == 'copy' else 'compute'}",
             )
         self.warnings.append(f"{user.name} ({user.opcode}) runs on the host")
         self.computed_on_host.append(user)
         attributes: dict[str, Any] = dict(user.attributes)
         given = dict(attributes.get("frontend_attributes") or {})
-        attributes["frontend_attributes"] = {**given, COMPUTE_TYPE: "host"}
+        given[COMPUTE_TYPE] = "host"
+        attributes["frontend_attributes"] = tuple(sorted(given.items()))
         user.attributes = attributes
 
     # -- edits ---------------------------------------------------------------
+
+    def copy_to_host(self, x: Instruction) -> Instruction:
+        """The one copy of a value to the host."""
+        found = self.host_copies.get(x)
+        if found is None:
+            shape = in_space(x.shape, HOST)
+            found = x.computation.create(f"{x.name}.to_host", "copy", shape, [x])
+            self.host_copies[x] = found
+            self.copies.add(found)
+        return found
 
     def copy_to_device(self, x: Instruction) -> Instruction:
         """The one copy of a value back to the device."""

@@ -66,7 +66,8 @@ class RematerializationOptions:
         execution_threads: computations of other threads are left alone; empty
             means all.
         costs: how operations are counted (what an action adds).
-        on_rematerialized: called with each original and its replacement.
+        on_rematerialized: called with each original and its clone, and then with each name
+            of (a part of) the original that was read and what is read instead.
         max_seconds: a warning is given once when more time is spent.
 
     >>> RematerializationOptions(memory_limit_bytes=1 << 20).recompute

@@ -71,7 +71,8 @@ def _again(
     new.moved = is_unread(original)
     new.barred = new.moved and item.moved
     if options.on_rematerialized is not None:
-        options.on_rematerialized(original, clone)
+        for old, replacement in ({original: clone} | renaming.replaced).items():
+            options.on_rematerialized(old, replacement)
     return new
 
 

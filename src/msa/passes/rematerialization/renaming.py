@@ -25,9 +25,18 @@ class Renaming:
     Attributes:
         reads: the new names, in order, and the original's buffer that each stands
             for.
+        replaced: operands of readers, in order, and what is read instead.
     """
 
-    __slots__ = ("_cloner", "_made", "_original", "_table", "_tracker", "reads")
+    __slots__ = (
+        "_cloner",
+        "_made",
+        "_original",
+        "_table",
+        "_tracker",
+        "reads",
+        "replaced",
+    )
 
     def __init__(self, tracker: MemoryTracker, item: Item, cloner: Cloner) -> None:
         self._tracker = tracker
@@ -38,6 +47,7 @@ class Renaming:
         )
         self._made: dict[tuple[Instruction, object], Instruction] = {}
         self.reads: dict[Instruction, int] = {}
+        self.replaced: dict[Instruction, Instruction] = {}
 
     def redirect(self, use: Use, number: int, replacement: Instruction) -> None:
         """Let one reader of buffer `number` read the replacement.
@@ -67,6 +77,7 @@ class Renaming:
         new = x
         for link in reversed(chain):
             new = self._name(link, new, number)
+        self.replaced[use.user.operands[use.operand_number]] = new
         self._tracker.touch_operands(use.user)  # they lose a reader
         use.user.replace_operand(use.operand_number, new)
 
