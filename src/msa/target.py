@@ -20,6 +20,9 @@ from msa.units import parse_bandwidth, parse_bytes, parse_rate
 
 #: Sums of two larger addresses could not be counted on in 64 bits.
 _LARGEST: Final = 2**62
+_SLOWEST: Final = 1e-18
+_FASTEST: Final = 1e30
+"""Rates whose times are numbers of single precision for any number of operations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,11 @@ class Target:
                 continue
             if not (value > 0 and math.isfinite(value)):
                 raise TargetError(f"{field.name} must be positive, got {value!r}")
+            if isinstance(value, float) and not _SLOWEST <= value <= _FASTEST:
+                raise TargetError(
+                    f"{field.name} must be from {_SLOWEST:g} to {_FASTEST:g} per "
+                    f"second, got {value!r}"
+                )
         for name in ("alternate_memory_bytes", "alignment_bytes"):
             if getattr(self, name) > _LARGEST:
                 raise TargetError(

@@ -162,7 +162,7 @@ def test_the_message_says_what_to_try() -> None:
         msa.parse(None)  # type: ignore[arg-type]
     with pytest.raises(HloError, match=r"no UTF-8.*msa.load"):
         msa.parse(b"\xff")
-    with pytest.raises(FileFormatError, match=r"takes a path, not int 5 .*standard"):
+    with pytest.raises(FileFormatError, match=r"takes a path, not 5 .*standard"):
         msa.load(5)  # type: ignore[arg-type]
 
 

@@ -56,6 +56,10 @@ class AnalysisManager:
         self._in_place_hook = in_place_hook
         self._results: dict[Any, Any] = {}
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Results are made again when asked for.
+        return _manager, (self.module, self._cost_options, self._in_place_hook)
+
     def get(self, analysis: type[T]) -> T:
         """The result of an analysis class; computed once."""
         makers: dict[type[Any], Callable[[], Any]] = {
@@ -169,6 +173,14 @@ class AnalysisManager:
             for key, result in self._results.items()
             if key not in doomed and not (isinstance(key, tuple) and key[0] in doomed)
         }
+
+
+def _manager(
+    module: Module, cost_options: CostOptions | None, in_place_hook: PairsHook | None
+) -> AnalysisManager:
+    return AnalysisManager(
+        module, cost_options=cost_options, in_place_hook=in_place_hook
+    )
 
 
 _BUILT_ON: tuple[tuple[type[Any], frozenset[type[Any]]], ...] = (

@@ -34,6 +34,7 @@ from msa.assignment.problem import Problem
 from msa.assignment.repacking import Repacking
 from msa.assignment.required import RequiredAssignments
 from msa.assignment.times import UseTimes
+from msa.errors import OptionsError
 from msa.heap.chunk import Chunk
 
 if TYPE_CHECKING:
@@ -113,6 +114,13 @@ class State:
         self.problem = problem
         self.options = options
         self.capacity = options.max_size_in_bytes or problem.machine.capacity
+        if options.reserved_bytes_for_block_prefetches > self.capacity:
+            raise OptionsError(
+                "reserved_bytes_for_block_prefetches "
+                f"({options.reserved_bytes_for_block_prefetches}) exceed the capacity "
+                f"({self.capacity} bytes)",
+                hint="reserve less, or give more alternate memory",
+            )
         self.alignment = options.alignment_in_bytes or problem.machine.alignment
         self.costs = CostModel(problem, options) if options.cost_analysis else None
         self.idle = (

@@ -4,27 +4,9 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from msa.errors import HloError
+from msa.errors import HloError, MsaError, shown
 
 T = TypeVar("T")
-_SHOWN = 40
-
-
-def shown(value: object) -> str:
-    """A short text of any value for a message; never raises.
-
-    >>> shown(None), shown(b"abc"), shown(12)
-    ('None', "bytes b'abc'", 'int 12')
-    """
-    if value is None:
-        return "None"
-    try:
-        text = repr(value)
-    except Exception:
-        text = ""
-    if len(text) > _SHOWN:
-        text = text[: _SHOWN - 1] + "…"
-    return f"{type(value).__name__} {text}".rstrip()
 
 
 def expect(
@@ -34,6 +16,7 @@ def expect(
     where: str,
     what: str,
     hint: str = "",
+    error: type[MsaError] = HloError,
 ) -> T:
     """`value` itself when it is of the kind; truth values do not count as numbers.
 
@@ -41,9 +24,10 @@ def expect(
         where: the function that was called, for the message.
         what: what it takes, in words.
         hint: what to try.
+        error: what is raised.
 
     Raises:
-        HloError: the value is of another kind.
+        HloError: the value is of another kind (or another `error`).
 
     >>> expect(3, int, where="f", what="a number")
     3
@@ -54,7 +38,7 @@ def expect(
     """
     if isinstance(value, kind) and not (isinstance(value, bool) and kind is int):
         return value
-    raise HloError(f"takes {what}, not {shown(value)}", where=where, hint=hint)
+    raise error(f"takes {what}, not {shown(value)}", where=where, hint=hint)
 
 
 def text_of(text: Any, where: str) -> str:

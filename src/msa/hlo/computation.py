@@ -188,6 +188,11 @@ class Computation:
                     raise HloError(f"cycle in {self.name} through {child.name}")
         return order
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        from msa.hlo.pickling import computation_at, place_of_computation
+
+        return computation_at, place_of_computation(self)
+
     def __repr__(self) -> str:
         return f"<Computation {self.name}: {len(self.instructions)} instructions>"
 

@@ -12,9 +12,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Final
 
-from msa.errors import FileFormatError, HloParseError, UnsupportedError
+from msa.errors import FileFormatError, HloParseError, UnsupportedError, shown
 from msa.files import no_such_file, read_standard_input, read_unpacked
-from msa.hlo.arguments import expect, shown
+from msa.hlo.arguments import expect
 from msa.hlo.module import Module
 from msa.hlo.parser import parse
 

@@ -238,6 +238,11 @@ class Instruction:
         self.operands = ()
         self.drop_control_dependencies()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        from msa.hlo.pickling import reduce_instruction
+
+        return reduce_instruction(self)
+
     def __str__(self) -> str:
         from msa.hlo.printer import print_instruction
 

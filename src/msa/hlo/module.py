@@ -290,6 +290,11 @@ class Module:
 
         return print_module(self, canonical=canonical)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        from msa.hlo.pickling import module_table, restore_module
+
+        return restore_module, (type(self), module_table(self))
+
     def __str__(self) -> str:
         return self.to_text()
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from msa.errors import HloError
-from msa.hlo.arguments import expect, shown
+from msa.errors import HloError, shown
+from msa.hlo.arguments import expect
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Final
 
-from msa.errors import HloError
-from msa.hlo.arguments import expect, shown
+from msa.errors import HloError, shown
+from msa.hlo.arguments import expect
 from msa.hlo.layout import Layout
 from msa.hlo.primitive import (
     BUFFER,

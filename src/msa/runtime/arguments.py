@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from msa.hlo.arguments import shown
+from msa.errors import shown
 from msa.runtime.status import InvalidArgument
 
 LARGEST = 2**63 - 1
@@ -25,7 +25,7 @@ def whole(
     >>> whole(-1, "f", "a size")
     Traceback (most recent call last):
     ...
-    msa.runtime.status.InvalidArgument: f: a size is a whole number from 0 to 9223372036854775807, not int -1
+    msa.runtime.status.InvalidArgument: f: a size is a whole number from 0 to 9223372036854775807, not -1
     """
     if type(value) is int:
         if least <= value <= most:
@@ -61,9 +61,3 @@ def callable_of(value: Any, where: str, what: str) -> None:
     """Check that a value can be called (raises InvalidArgument)."""
     if not callable(value):
         raise InvalidArgument(f"{what} is callable, not {shown(value)}", where=where)
-
-
-def instance_of(value: Any, kind: type, where: str, what: str) -> None:
-    """Check the kind of a value (raises InvalidArgument)."""
-    if not isinstance(value, kind):
-        raise InvalidArgument(f"takes {what}, not {shown(value)}", where=where)

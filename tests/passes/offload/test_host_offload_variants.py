@@ -231,7 +231,25 @@ body {{
   {inner}
 }}
 {COND.replace("TRIPS", "3")}"""
-    for name in "body s n v acc one k m cond c cn trips lt".split() if names else ():
+    for name in (
+        [
+            "body",
+            "s",
+            "n",
+            "v",
+            "acc",
+            "one",
+            "k",
+            "m",
+            "cond",
+            "c",
+            "cn",
+            "trips",
+            "lt",
+        ]
+        if names
+        else ()
+    ):
         for mark in (" ", ",", ")", "\n"):
             text = text.replace(f" {name}{mark}", f" {name}{names}{mark}")
             text = text.replace(f"({name}{mark}", f"({name}{names}{mark}")

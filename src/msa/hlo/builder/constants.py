@@ -7,8 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from msa.errors import HloError
-from msa.hlo.arguments import shown
+from msa.errors import HloError, shown
 from msa.hlo.literal import Literal
 from msa.hlo.primitive import PRIMITIVE_TYPES, PrimitiveType
 from msa.hlo.shape import Shape

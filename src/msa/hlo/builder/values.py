@@ -10,8 +10,8 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from msa.errors import HloError, HloParseError
-from msa.hlo.arguments import expect, shown
+from msa.errors import HloError, HloParseError, shown
+from msa.hlo.arguments import expect
 from msa.hlo.layout import Layout
 from msa.hlo.opcode import COMMON_ATTRIBUTES, OPCODES, AttributeSpec
 from msa.hlo.parser.cursor import Cursor, nearest_name

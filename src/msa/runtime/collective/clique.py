@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-from msa.hlo.arguments import shown
+from msa.errors import shown
 from msa.runtime.arguments import whole
 from msa.runtime.status import InvalidArgument
 

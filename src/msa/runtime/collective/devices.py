@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 from sortedcontainers import SortedDict
 
-from msa.runtime.arguments import instance_of, whole
+from msa.hlo.arguments import expect
+from msa.runtime.arguments import whole
 from msa.runtime.collective.allocations import NULL, DeviceAddress
 from msa.runtime.sites import UNKNOWN_SITE, Site, allocation_site, format_site
 from msa.runtime.status import (
@@ -343,7 +344,13 @@ class DeviceWorld:
             FailedPrecondition: a multicast object still binds it.
             InvalidArgument: the address was not allocated, or is freed already.
         """
-        instance_of(address, DeviceAddress, "free", "a DeviceAddress")
+        expect(
+            address,
+            DeviceAddress,
+            where="free",
+            what="a DeviceAddress",
+            error=InvalidArgument,
+        )
         if address.is_null:
             return
         with self._lock:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from msa.runtime.arguments import instance_of
+from msa.hlo.arguments import expect
 from msa.runtime.collective.allocations import (
     AllocationSlice,
     BufferAllocations,
@@ -18,6 +18,7 @@ from msa.runtime.collective.clique import CliqueKey
 from msa.runtime.collective.multicast import MulticastMemory
 from msa.runtime.collective.symmetric import SymmetricMemory
 from msa.runtime.collective.tied import Strong
+from msa.runtime.status import InvalidArgument
 
 What = int | AllocationSlice | DeviceAddress
 
@@ -107,7 +108,13 @@ class CollectiveMemory:
             return what.index, what.offset, what.size
         if hasattr(what, "__index__"):  # numpy's integers
             return int(what), 0, None
-        instance_of(what, DeviceAddress, "find", "an index, a slice or an address")
+        expect(
+            what,
+            DeviceAddress,
+            where="find",
+            what="an index, a slice or an address",
+            error=InvalidArgument,
+        )
         index = self._buffers.find_index(what)
         if index is None:
             return None

@@ -12,8 +12,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from msa.hlo.arguments import shown
-from msa.runtime.arguments import instance_of, whole
+from msa.errors import shown
+from msa.hlo.arguments import expect
+from msa.runtime.arguments import whole
 from msa.runtime.collective.allocations import DeviceAddress
 from msa.runtime.collective.devices import (
     LARGEST_ALLOCATION,
@@ -115,7 +116,13 @@ class MulticastMemory:
 
     def map(self, location: DeviceAddress, device: int) -> DeviceAddress:
         """Bind a device's memory and return its multimem address."""
-        instance_of(location, DeviceAddress, "map", "a DeviceAddress")
+        expect(
+            location,
+            DeviceAddress,
+            where="map",
+            what="a DeviceAddress",
+            error=InvalidArgument,
+        )
         if location.is_null:
             raise InvalidArgument("the null address cannot be bound")
         memory, step = self.world.memory, self.world.granularity

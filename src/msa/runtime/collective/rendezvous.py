@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from msa.hlo.arguments import shown
+from msa.errors import shown
 from msa.runtime.arguments import callable_of, seconds, whole
 from msa.runtime.status import InvalidArgument, RendezvousError, RendezvousTimeout
 

@@ -9,14 +9,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from msa.runtime.arguments import instance_of
+from msa.hlo.arguments import expect
 from msa.runtime.collective.allocations import (
     AllocationSlice,
     BufferAllocations,
     DeviceAddress,
 )
 from msa.runtime.collective.clique import CliqueKey
-from msa.runtime.status import InternalStatus
+from msa.runtime.status import InternalStatus, InvalidArgument
 
 
 class Kind(Enum):
@@ -82,8 +82,14 @@ class CollectiveMemoryRequests:
         Raises:
             InternalStatus: no allocation contains the address; nothing is recorded.
         """
-        instance_of(clique, CliqueKey, "request", "a CliqueKey")
-        instance_of(kind, Kind, "request", "a Kind")
+        expect(
+            clique,
+            CliqueKey,
+            where="request",
+            what="a CliqueKey",
+            error=InvalidArgument,
+        )
+        expect(kind, Kind, where="request", what="a Kind", error=InvalidArgument)
         index = self._index(what)
         table = self._tables[kind]
         if clique not in table:
@@ -106,7 +112,13 @@ class CollectiveMemoryRequests:
             return what
         if isinstance(what, AllocationSlice):
             return what.index
-        instance_of(what, DeviceAddress, "request", "an index, a slice or an address")
+        expect(
+            what,
+            DeviceAddress,
+            where="request",
+            what="an index, a slice or an address",
+            error=InvalidArgument,
+        )
         index = self.buffers.find_index(what)
         if index is None:
             raise InternalStatus(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from msa.hlo.arguments import shown
+from msa.errors import shown
 from msa.runtime.arguments import whole
 from msa.runtime.host.chunks import LOWER, UPPER
 from msa.runtime.host.errors import BadRequest
