@@ -109,3 +109,83 @@ def test_disagreement_is_listed_MP6() -> None:
     assert "p{} in 0" in problem
     assert "t{0} in 1" in problem
     assert "z{} in 2" in problem
+
+
+def ranked(text: str) -> dict[str, tuple[int, float]]:
+    """Bytes and bytes accessed of values, by name."""
+    rows = suggest(msa.schedule(msa.parse(text)), TARGET)
+    return {row.value: (row.bytes, row.bytes_accessed) for row in rows}
+
+
+def test_small_types_and_nothing_at_all_MP6() -> None:
+    assert ranked("ENTRY e { p = f32[0] parameter(0) ROOT n = f32[0] negate(p) }") == {}
+    for kind, opcode in (("s4", "negate"), ("pred", "not")):
+        text = (
+            f"ENTRY e {{ p = {kind}[7] parameter(0) ROOT n = {kind}[7] {opcode}(p) }}"
+        )
+        assert ranked(text) == {"p{}": (7, 7.0)}
+
+
+def test_unknown_calls_move_whole_values_MP6() -> None:
+    text = """ENTRY e { p = f32[4] parameter(0)
+  c = f32[4] custom-call(p), custom_call_target="k"
+  ROOT a = f32[4] negate(c) }"""
+    assert ranked(text) == {"p{}": (16, 16.0), "c{}": (16, 32.0)}
+
+
+def test_conditionals_read_their_predicate_only_MP6() -> None:
+    text = """
+a { x = f32[4] parameter(0)  ROOT n = f32[4] negate(x) }
+b { y = f32[4] parameter(0)  ROOT k = f32[4] copy(y) }
+ENTRY e { p = f32[4] parameter(0)
+  i = s32[] parameter(1)
+  ROOT c = f32[4] conditional(i, p, p), branch_computations={a, b} }"""
+    assert ranked(text) == {"p{}": (16, 32.0), "i{}": (4, 4.0)}
+
+
+def nest(depth: int) -> str:
+    state, text = "(s32[], f32[4])", ""
+    for k in range(depth):
+        loop = (
+            f"  v_{k} = {state} while(s_{k}), condition=c_{k}x, body=b_{k}x\n"
+            if k
+            else ""
+        )
+        if k:
+            text += f"""c_{k}x {{ q_{k} = {state} parameter(0)
+  j_{k} = s32[] get-tuple-element(q_{k}), index=0
+  l_{k} = s32[] constant(2147483647)
+  ROOT r_{k} = pred[] compare(j_{k}, l_{k}), direction=LT }}
+"""
+        name = f"b_{k + 1}x" if k < depth - 1 else "ENTRY e"
+        given = f"v_{k}" if k else "s_0"
+        text += f"""{name} {{ s_{k} = {state} parameter(0)
+{loop}  i_{k} = s32[] get-tuple-element({given}), index=0
+  f_{k} = f32[4] get-tuple-element({given}), index=1
+  o_{k} = s32[] constant(1)
+  m_{k} = s32[] add(i_{k}, o_{k})
+  n_{k} = f32[4] negate(f_{k})
+  ROOT t_{k} = {state} tuple(m_{k}, n_{k}) }}
+"""
+    return text
+
+
+def test_very_deep_loops_count_finitely_MP6() -> None:
+    found = ranked(nest(40))
+    assert len(found) > 40
+    assert all(0 <= accessed < float("inf") for _, accessed in found.values())
+    assert found["n_0{}"][1] > found["n_38{}"][1] > 0
+
+
+@pytest.mark.parametrize(
+    "arguments", [(None, TARGET, None), (TEXT, TARGET, None), (0, 0, 0)]
+)
+def test_wrong_arguments_MP6(arguments: tuple[object, object, object]) -> None:
+    module, target, analyses = arguments
+    with pytest.raises(msa.errors.HloError):
+        suggest(module, target, analyses=analyses)
+    real = msa.schedule(msa.parse("ENTRY e { ROOT p = f32[4] parameter(0) }"))
+    with pytest.raises(msa.errors.HloError):
+        suggest(real, None)
+    with pytest.raises(msa.errors.HloError, match="AnalysisManager"):
+        suggest(real, TARGET, analyses=3)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from msa.analysis.trip_counts import TripCounts
 from msa.hlo.computation import Computation
 from msa.hlo.module import Module
+
+MOST_RUNS: Final = 1e30
+"""Runs that are counted at most: products with them stay finite."""
 
 
 def runs_of(module: Module) -> Mapping[Computation, float]:
@@ -28,5 +32,5 @@ def runs_of(module: Module) -> Mapping[Computation, float]:
                 continue
             inner = times * ((trips.of(x) or 1) if x.opcode == "while" else 1)
             for callee in x.called_computations:
-                runs[callee] = runs.get(callee, 0.0) + inner
+                runs[callee] = min(runs.get(callee, 0.0) + inner, MOST_RUNS)
     return runs

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from msa.analysis.call_graph import CallGraph
 from msa.analysis.manager import AnalysisManager
 from msa.analysis.memory_boundedness import CostModel
-from msa.analysis.values import Value
+from msa.analysis.values import Use, Value
 from msa.errors import OptionsError
+from msa.hlo.instruction import Instruction
 from msa.hlo.module import Module
+from msa.hlo.opcode import CONTROL_FLOW_OPCODES
 from msa.passes.arguments import module_of, one_of
+from msa.passes.runs import MOST_RUNS
 from msa.target import Target
 
 
@@ -25,7 +28,8 @@ class Suggestion:
         bytes: of the value.
         first_use, last_use: steps of the flattened schedule at which it is read; both
             -1 if nothing reads it.
-        bytes_accessed: written and read over all trips of the loops around.
+        bytes_accessed: written and read over all trips of the loops around; of custom
+            calls that do not say, all of the value.
         gain: seconds saved per byte that it occupies, if all of that were in fast
             memory and nothing but memory took time.
 
@@ -78,7 +82,9 @@ def suggest(
     """
     module = module_of(module, "suggest")
     target = one_of(target, Target, "suggest")
-    analyses = analyses or AnalysisManager(module)
+    if analyses is None:
+        analyses = AnalysisManager(module)
+    analyses = one_of(analyses, AnalysisManager, "suggest")
     if analyses.module is not module:
         raise OptionsError(
             "the analyses are of another module", hint="AnalysisManager(module)"
@@ -120,16 +126,16 @@ class _Ranking:
 
     def _row(self, value: Value) -> Suggestion:
         model, x = self.model, value.instruction
+        size = value.byte_size()
         written = 0.0
         if x.opcode not in ("parameter", "constant"):
-            written = model.output_bytes(x, value.index) * model.nest_trip_count(x)
+            written = model.output_bytes(x, value.index)
+            written = (size if written < 0 else written) * self._trips(x)
         read, steps = 0.0, []
         for use in value.uses:
             user = use.instruction
-            moved = model.operand_bytes(user, use.operand_number, use.operand_index)
-            read += moved * model.nest_trip_count(user)
+            read += self._read_bytes(use, size) * self._trips(user)
             steps.append(int(self.time[user.id]))
-        size = value.byte_size()
         return Suggestion(
             str(value.position),
             value.shape.memory_space,
@@ -140,3 +146,17 @@ class _Ranking:
             read + written,
             (read * self.read_gain + written * self.write_gain) / size,
         )
+
+    def _read_bytes(self, use: Use, size: int) -> float:
+        """Read by one use; all of the value where nothing is known."""
+        user = use.instruction
+        if user.opcode in CONTROL_FLOW_OPCODES:  # what it runs reads the rest
+            return (
+                size if user.opcode == "conditional" and not use.operand_number else 0
+            )
+        read = self.model.operand_bytes(user, use.operand_number, use.operand_index)
+        return size if read < 0 else read
+
+    def _trips(self, x: Instruction) -> float:
+        """Runs of an instruction, finite however deep the loops are."""
+        return min(self.model.nest_trip_count(x), MOST_RUNS)

@@ -21,7 +21,7 @@ from msa.analysis.dot_strategy import (
     traffic,
 )
 from msa.analysis.dot_strategy.gemv import rows_per_task
-from msa.errors import OptionsError, UnsupportedError
+from msa.errors import MsaError, OptionsError, UnsupportedError
 from msa.hlo import parse_shape
 
 SINGLE = DotConfig(multi_thread_eigen=False)
@@ -239,3 +239,115 @@ def test_layout_recommendation_PT8() -> None:
             traffic(plan_gemv(m, k, 1, column_major=c)).total for c in (False, True)
         ]
         assert best == min(both)
+
+
+A, B, C = (parse_shape(s) for s in ("f32[16,64]", "f32[64,16]", "f32[16,16]"))
+T, S = parse_shape("(f32[2,2])"), parse_shape("f32[3]")
+
+
+@pytest.mark.parametrize(
+    ("shapes", "contracting", "batch", "message"),
+    [
+        ((None, B, C), ((1,), (0,)), ((), ()), "a Shape as lhs, not None"),
+        (("f32[2]", B, C), ((1,), (0,)), ((), ()), "a Shape as lhs"),
+        ((A, T, C), ((1,), (0,)), ((), ()), "rhs is .* no array"),
+        ((A, B, parse_shape("token[]")), ((1,), (0,)), ((), ()), "no array"),
+        ((A, B, C), ((5,), (0,)), ((), ()), "lhs_contracting is out of range"),
+        ((A, B, C), ((1,), (-1,)), ((), ()), "rhs_contracting -1 is negative"),
+        ((A, B, C), ((1, 1), (0, 0)), ((), ()), "does not fit"),
+        ((A, B, C), ((1.0,), (0,)), ((), ()), "whole number, got 1.0"),
+        ((A, B, C), ("1", (0,)), ((), ()), "sequence of numbers, not '1'"),
+        ((A, B, C), (None, None), ((), ()), "sequence of numbers, not None"),
+        ((A, B, C), ((1,), (1,)), ((), ()), r"contracting sizes differ: \[64\]"),
+        ((A, B, S), ((1,), (0,)), ((), ()), r"sizes should be \[16, 16\]"),
+        ((A, B, C), ((), ()), ((1,), (0,)), "sizes should be"),
+        ((A, B, C), ((1,), (0,)), ((1,), (0,)), "both batch and contracting"),
+        ((A, B, C), ((1,), (0,)), ((0,), ()), "batch sizes differ"),
+        ((A, B, C), ((1,), (0,)), ((), (1,)), "batch sizes differ"),
+        ((S, S, S), ((), ()), ((0, 1), (0, 1)), "out of range"),
+    ],
+)
+def test_products_that_do_not_fit_PT6(shapes, contracting, batch, message) -> None:
+    with pytest.raises(MsaError, match=message):
+        choose_strategy(*shapes, *contracting, lhs_batch=batch[0], rhs_batch=batch[1])
+
+
+@pytest.mark.parametrize(
+    ("kind", "strategy", "rule"),
+    [("s4", V, 1), ("u8", V, 1), ("pred", N, 4), ("c64", N, 4)],
+)
+def test_vectors_of_other_types_PT6(kind: str, strategy: Strategy, rule: int) -> None:
+    shapes = (parse_shape(f"{kind}{s}") for s in ("[16,64]", "[64]", "[16]"))
+    choice = choose_strategy(*shapes, [1], [0])
+    assert (choice.strategy, choice.rule) == (strategy, rule)
+    assert (choice.m, choice.k, choice.n) == (16, 64, 1)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "strategy", "rule"),
+    [((16, 0, 16), N, 2), ((0, 16, 16), N, 4), ((0, 0, 1), V, 1), ((5, 0, 1), V, 1)],
+)
+def test_empty_products_PT6(
+    sizes: tuple[int, int, int], strategy: Strategy, rule: int
+) -> None:
+    m, k, n = sizes
+    shapes = (parse_shape(f"f32[{a},{b}]") for a, b in ((m, k), (k, n), (m, n)))
+    choice = choose_strategy(*shapes, [1], [0])
+    assert (choice.strategy, choice.rule) == (strategy, rule)
+
+
+def test_outer_products_and_huge_ones_PT6() -> None:
+    outer = choose_strategy(A, B, parse_shape("f32[16,64,64,16]"), [], [])
+    assert (outer.m, outer.k, outer.n, outer.rule) == (1024, 1, 1024, 4)
+    big = 1 << 40
+    shapes = (parse_shape(f"f32[{a},{b}]") for a, b in ((big, 8), (8, 4), (big, 4)))
+    assert choose_strategy(*shapes, [1], [0], SINGLE).strategy is L
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"m": "a"}, "m must be a whole number"),
+        ({"k": 1.5}, "k must be"),
+        ({"n": True}, "n must be"),
+        ({"m": -1}, "m -1 is negative"),
+        ({"element_bytes": 0}, "element_bytes 0 is not positive"),
+        ({"element_bytes": 0.5}, "element_bytes must be"),
+        ({"vector_bytes": -5}, "vector_bytes -5 is negative"),
+    ],
+)
+def test_wrong_sizes_PT7(settings: dict[str, object], message: str) -> None:
+    arguments = {"m": 16, "k": 32, "n": 1, **settings}
+    for plan in (plan_gemv, recommend_layout):
+        with pytest.raises(OptionsError, match=message):
+            plan(**arguments)
+    for factor in (0, -3, 1.5, "8"):
+        with pytest.raises(OptionsError, match="tiling_factor"):
+            plan_gemv(16, 32, 1, tiling_factor=factor)
+
+
+@pytest.mark.parametrize("column_major", [False, True])
+def test_operands_of_several_types_PT8(column_major: bool) -> None:
+    plan = plan_gemv(5, 9, 1, column_major=column_major)
+    matrix = np.arange(45, dtype=np.int32).reshape(5, 9)
+    vector, addend = np.full(9, 0.5), np.full(5, 0.25, np.float32)
+    found = run_gemv(matrix, vector, addend, plan).result
+    np.testing.assert_allclose(found, matrix @ vector + addend)
+    listed = run_gemv(matrix.tolist(), vector.tolist(), None, plan).result
+    np.testing.assert_allclose(listed, matrix @ vector)
+
+
+def test_what_is_no_product_PT8() -> None:
+    plan = plan_gemv(4, 4, 1)
+    with pytest.raises(MsaError, match="a GemvPlan, not None"):
+        run_gemv(np.eye(4), np.ones(4), None, None)
+    for matrix in (None, np.full((4, 4), "a"), np.full((4, 4), None), [[1], [1, 2]]):
+        with pytest.raises(OptionsError):
+            run_gemv(matrix, np.ones(4), None, plan)
+    for settings_ in ({"gemm_tiles": (0, 1, 1)}, {"force_llvm_gemm": "yes"}):
+        with pytest.raises(OptionsError):
+            DotConfig(**settings_)
+    with pytest.raises(MsaError, match="a DotConfig"):
+        choose_strategy(A, B, C, [1], [0], "fast")
+    with pytest.raises(MsaError, match="an Instruction"):
+        choose_for(None)

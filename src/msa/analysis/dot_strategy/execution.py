@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from msa.analysis.dot_strategy.gemv import GemvPlan, Kernel, Traffic
 from msa.errors import OptionsError
+from msa.hlo.arguments import expect
 
 Array = NDArray[Any]
 
@@ -46,7 +47,8 @@ def run_gemv(
         plan: tiles and tasks.
 
     Raises:
-        OptionsError: sizes do not fit the plan.
+        HloError: that is no plan.
+        OptionsError: sizes do not fit the plan, or these are no numbers.
 
     O(m k / tile) numpy operations.
 
@@ -55,6 +57,10 @@ def run_gemv(
     >>> run_gemv(a, np.ones(3), None, plan_gemv(2, 3, 1, element_bytes=8)).result
     array([ 3., 12.])
     """
+    plan = expect(plan, GemvPlan, where="run_gemv", what="a GemvPlan")
+    matrix, vector = _numbers(matrix, "matrix"), _numbers(vector, "vector")
+    if addend is not None:
+        addend = _numbers(addend, "addend")
     if matrix.shape != (plan.m, plan.k) or vector.shape != (plan.k,):
         raise OptionsError(
             f"the plan is for {plan.m} × {plan.k}, not {matrix.shape} by {vector.shape}"
@@ -72,6 +78,16 @@ def run_gemv(
     return GemvRun(run.result, moved, run.loads)
 
 
+def _numbers(values: Any, what: str) -> Array:
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise OptionsError(f"the {what} is no array: {error}") from None
+    if array.dtype.kind in "OSUMm" or array.dtype.fields is not None:
+        raise OptionsError(f"the {what} is an array of numbers, not of {array.dtype}")
+    return array
+
+
 @dataclass(slots=True, eq=False)
 class _Run:
     """Counts: matrix, vector, addend, result read, result written (elements)."""
@@ -80,12 +96,15 @@ class _Run:
     vector: Array
     addend: Array | None
     plan: GemvPlan
+    kind: np.dtype[Any] = field(init=False)
     result: Array = field(init=False)
     loads: NDArray[np.int64] = field(init=False)
     counts: list[int] = field(default_factory=lambda: [0, 0, 0, 0, 0])
 
     def __post_init__(self) -> None:
-        self.result = np.zeros(self.plan.m, self.matrix.dtype)
+        given = [x for x in (self.matrix, self.vector, self.addend) if x is not None]
+        self.kind = np.result_type(*given)
+        self.result = np.zeros(self.plan.m, self.kind)
         self.loads = np.zeros(self.matrix.shape, np.int64)
 
     def _load(self, rows: slice, columns: slice) -> Array:
@@ -101,9 +120,9 @@ class _Run:
 
     def _initial(self, rows: slice) -> Array:
         if self.addend is None:
-            return np.zeros(rows.stop - rows.start, self.matrix.dtype)
+            return np.zeros(rows.stop - rows.start, self.kind)
         self.counts[2] += rows.stop - rows.start
-        return self.addend[rows].astype(self.matrix.dtype)
+        return self.addend[rows].astype(self.kind)
 
     def _store(self, rows: slice, values: Array) -> None:
         self.result[rows] = values
@@ -135,12 +154,12 @@ class _Run:
         whole = plan.k - plan.k % plan.tile_columns
         for rows in _tiles(start, end, plan.tile_rows):
             count = rows.stop - rows.start
-            sums = np.zeros((count, plan.tile_columns), self.matrix.dtype)
+            sums = np.zeros((count, plan.tile_columns), self.kind)
             for first in range(0, whole, plan.tile_columns):
                 columns = slice(first, first + plan.tile_columns)
                 vector = self._load_vector(columns)
                 sums = sums + self._load(rows, columns) * vector
-            total = sums.sum(axis=1, dtype=self.matrix.dtype)
+            total = sums.sum(axis=1, dtype=self.kind)
             for column in range(whole, plan.k):
                 scalar = slice(column, column + 1)
                 vector = self._load_vector(scalar)

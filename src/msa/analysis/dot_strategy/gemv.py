@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Final
 
 from msa.errors import OptionsError
+from msa.heap.whole_number import read_whole
 
 TILING_FACTOR: Final = 8
 UNKNOWN_WIDTH: Final = 4
@@ -123,14 +124,22 @@ def plan_gemv(
         debug: small tasks, so that small products use several too.
 
     Raises:
-        OptionsError: neither m nor n is 1, or a size is negative.
+        OptionsError: neither m nor n is 1, a size is negative, or elements or tiles
+            have no size.
 
     >>> plan_gemv(4096, 4096, 1).tasks, plan_gemv(256, 4096, 1).tasks
     (8, 2)
     >>> str(plan_gemv(1, 64, 128).kernel), str(plan_gemv(128, 64, 1).kernel)
     ('column', 'row')
     """
-    if 1 not in (m, n) or min(m, k, n) < 0:
+    m, k, n = (
+        read_whole(size, name, at_least=0)
+        for size, name in ((m, "m"), (k, "k"), (n, "n"))
+    )
+    element_bytes = read_whole(element_bytes, "element_bytes", at_least=1)
+    vector_bytes = read_whole(vector_bytes, "vector_bytes", at_least=0)
+    tiling_factor = read_whole(tiling_factor, "tiling_factor", at_least=1)
+    if 1 not in (m, n):
         raise OptionsError(
             f"{m} × {k} by {k} × {n} is no matrix–vector product",
             hint="one of m and n must be 1",

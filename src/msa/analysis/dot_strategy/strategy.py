@@ -11,7 +11,10 @@ from enum import StrEnum
 from math import prod
 from typing import Final
 
-from msa.errors import UnsupportedError
+from msa.analysis.dot_strategy.arguments import read_product
+from msa.errors import OptionsError, UnsupportedError, shown
+from msa.heap.whole_number import read_whole
+from msa.hlo.arguments import expect
 from msa.hlo.instruction import Instruction
 from msa.hlo.shape import Shape
 
@@ -53,6 +56,9 @@ class DotConfig:
         allow_runtime_calls: the library may be called at all.
         gemm_tiles: (m, k, n) of tiled products; n counts vectors.
 
+    Raises:
+        OptionsError: a field is of another kind, or a tile has no size.
+
     >>> DotConfig(allow_runtime_calls=False).gemm_tiles
     (11, 9, 1)
     """
@@ -61,6 +67,17 @@ class DotConfig:
     force_llvm_gemm: bool = False
     allow_runtime_calls: bool = True
     gemm_tiles: tuple[int, int, int] = (11, 9, 1)
+
+    def __post_init__(self) -> None:
+        for name in ("multi_thread_eigen", "force_llvm_gemm", "allow_runtime_calls"):
+            value = getattr(self, name)
+            if not isinstance(value, bool):
+                raise OptionsError(f"{name} is True or False, not {shown(value)}")
+        tiles = self.gemm_tiles
+        if not isinstance(tiles, tuple) or len(tiles) != 3:
+            raise OptionsError(f"gemm_tiles are three numbers, not {shown(tiles)}")
+        for size in tiles:
+            read_whole(size, "a size of gemm_tiles", at_least=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +112,8 @@ def choose_for(dot: Instruction, config: DotConfig | None = None) -> DotChoice:
     """The choice for a `dot` instruction; see `choose_strategy`.
 
     Raises:
-        UnsupportedError: the instruction is not a dot.
+        HloError: that is no instruction.
+        UnsupportedError: the instruction is not a dot, or its operands are sparse.
 
     >>> import msa
     >>> module = msa.parse('''
@@ -107,11 +125,16 @@ def choose_for(dot: Instruction, config: DotConfig | None = None) -> DotChoice:
     >>> str(choose_for(module.entry.root).strategy)
     'tiled GEMV'
     """
+    dot = expect(dot, Instruction, where="choose_for", what="an Instruction")
     if dot.opcode != "dot":
         raise UnsupportedError(
             f"{dot.name} is {dot.opcode}, not dot", subject=dot.opcode, where=dot.name
         )
     attributes = dot.attributes
+    if "sparsity" in attributes:
+        raise UnsupportedError(
+            f"an operand of {dot.name} is sparse", subject="dot", where=dot.name
+        )
     return choose_strategy(
         dot.operands[0].shape,
         dot.operands[1].shape,
@@ -148,7 +171,10 @@ def choose_strategy(
     A batch is judged by one of its products; batch dimensions come first.
 
     Raises:
-        UnsupportedError: batch dimensions do not come first.
+        HloError: a shape or the configuration is none.
+        OptionsError: dimension numbers or sizes do not fit together.
+        UnsupportedError: batch dimensions do not come first, a shape is no array, or
+            a size is not known.
 
     >>> from msa.hlo import parse_shape
     >>> a, b, c = (parse_shape(s) for s in ("f32[16,64]", "f32[64,100]", "f32[16,100]"))
@@ -157,34 +183,30 @@ def choose_strategy(
     >>> str(choose_strategy(a, b, c, [1], [0], DotConfig(multi_thread_eigen=False)).strategy)
     'tiled GEMM'
     """
-    config = config or DotConfig()
-    count = len(lhs_batch)
+    given = DotConfig() if config is None else config
+    config = expect(given, DotConfig, where="choose_strategy", what="a DotConfig")
+    product = read_product(
+        (lhs, rhs, result), (lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)
+    )
+    shapes = product[:3]
+    left, right = product.lhs_contracting, product.rhs_contracting
+    count = len(product.lhs_batch)
     if not count:
-        return _choose(
-            lhs.as_array,
-            rhs.as_array,
-            result.as_array,
-            tuple(lhs_contracting),
-            tuple(rhs_contracting),
-            config,
-        )
-    leading = list(range(count))
-    if list(lhs_batch) != leading or list(rhs_batch) != leading:
+        return _choose(*shapes, left, right, config)
+    leading = tuple(range(count))
+    if product.lhs_batch != leading or product.rhs_batch != leading:
         raise UnsupportedError(
             "batch dimensions must come first on both sides",
             subject="dot",
             hint="transpose the operands",
         )
-    inner = [
-        Shape.array(s.as_array.element_type, s.as_array.dimensions[count:])
-        for s in (lhs, rhs, result)
-    ]
+    inner = [Shape.array(s.element_type, s.dimensions[count:]) for s in shapes]
     choice = _choose(
         inner[0],
         inner[1],
         inner[2],
-        tuple(d - count for d in lhs_contracting),
-        tuple(d - count for d in rhs_contracting),
+        tuple(d - count for d in left),
+        tuple(d - count for d in right),
         config,
     )
     large = max(inner[0].element_count, inner[1].element_count)
@@ -194,7 +216,7 @@ def choose_strategy(
         choice.m,
         choice.k,
         choice.n,
-        batch=prod(lhs.as_array.dimensions[:count]),
+        batch=prod(product.lhs.dimensions[:count]),
         scalar=choice.scalar,
         needs_row_major=True,
         parallel_over_batch=large > _BATCH_PARALLEL_ELEMENTS,
