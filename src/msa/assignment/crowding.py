@@ -91,15 +91,15 @@ def crowding(
     >>> module = msa.parse('''
     ... HloModule m, is_scheduled=true
     ... ENTRY main {
-    ...   a = f32[1024,1024]{1,0} parameter(0)
-    ...   b = f32[1024,1024]{1,0} negate(a)
-    ...   ROOT c = f32[1024,1024]{1,0} exponential(b)
+    ...   x = f32[16384]{0} parameter(0)
+    ...   y = f32[16384]{0} tanh(x)
+    ...   ROOT z = f32[16384]{0} multiply(y, y)
     ... }''')
     >>> plan = msa.assign(module, msa.Target.preset("tpu_v5e"))
-    >>> a = plan.problem.values[0]
-    >>> found = crowding(plan.problem, plan.allocations, a, 1, 2)
+    >>> x = plan.problem.values[0]
+    >>> found = crowding(plan.problem, plan.allocations, x, 1, 2)
     >>> found.step, found.taken, [holder.name for holder in found.holders]
-    (1, 4194304, ['b{}'])
+    (1, 65536, ['y{}'])
     """
     machine = problem.machine
     mates = frozenset(problem.buffers[value.buffer]) | {value.id}
