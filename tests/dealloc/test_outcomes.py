@@ -274,7 +274,7 @@ def test_case_10_fresh_buffer_on_every_trip() -> None:
 
 
 def test_case_11_if_in_loop_without_clones() -> None:
-    _, report, _ = run(
+    after, report, _ = run(
         body(f"""
 ^entry:
   %z = constant 0 : index
@@ -294,6 +294,9 @@ def test_case_11_if_in_loop_without_clones() -> None:
     )
     assert report.clones == []
     assert report.inserted == ["outer"]
+    last = after.region.entry.operations[-3:]
+    assert [op.kind for op in last] == ["use", "dealloc", "return"]
+    assert [v.name for v in last[1].operands] == ["outer"]
 
 
 CASE_12 = body(
@@ -328,10 +331,8 @@ def test_case_12_fresh_or_outer_in_a_loop() -> None:
     assert "r" in report.escaping
 
 
-def test_case_13_if_result_is_returned() -> None:
-    after, report, _ = run(
-        body(
-            f"""
+CASE_13 = body(
+    f"""
 ^entry:
   %outer = alloc : {B}
   use reads(%a) writes(%outer)
@@ -344,17 +345,25 @@ def test_case_13_if_result_is_returned() -> None:
   }}
   return %s
 """,
-            result=B,
-        )
-    )
+    result=B,
+)
+
+
+def test_case_13_if_result_is_returned() -> None:
+    after, report, _ = run(CASE_13)
     assert sorted(report.inserted) == ["n", "outer", "s"]
     assert print_function(after).count("clone") == 3
+    assert len(report.return_clones) == 1
+    kinds = [op.kind for op in after.region.entry.operations]
+    assert "dealloc" in kinds[kinds.index("if") :]
+    plain, report = place_in_function(parse_function(CASE_13), STRICT)
+    assert print_function(plain).count("clone") == 2
+    assert report.escaping == ["s"]
+    assert [v.name for v in plain.region.entry.terminator.operands] == ["s"]
 
 
-def test_case_14_while_with_two_values() -> None:
-    after, report, _ = run(
-        body(
-            f"""
+CASE_14 = body(
+    f"""
 ^entry:
   %init = alloc : {B}
   use reads(%a) writes(%init)
@@ -369,14 +378,25 @@ def test_case_14_while_with_two_values() -> None:
   }}
   return %r, %s
 """,
-            result=f"({B}, {B})",
-        )
-    )
+    result=f"({B}, {B})",
+)
+
+
+def test_case_14_while_with_two_values() -> None:
+    after, report, _ = run(CASE_14)
     assert set(report.marked) == {"q", "q2", "s"}
     assert len(report.return_clones) == 2
     assert {"q", "q2", "s", "n", "init"} <= set(report.inserted)
     text = print_function(after)
     assert "clone %a" not in text.split("while")[0]
+    loop = text[text.index("while") : text.index("clone %r ")].rpartition("}")[0]
+    assert loop.count("clone") == 2  # of the second value, once in each region
+    for argument in ("p", "p2"):
+        assert f"clone %{argument} " not in loop
+    for argument in ("q", "q2"):
+        assert loop.count(f"dealloc %{argument}\n") == 1
+    plain, _ = place_in_function(parse_function(CASE_14), STRICT)
+    assert [v.name for v in plain.region.entry.terminator.operands] == ["r", "s"]
 
 
 def test_case_15_select() -> None:
@@ -573,7 +593,7 @@ def test_case_28_write_through_a_merged_alias() -> None:
 
 
 def test_case_29_nested_loops() -> None:
-    _after, report, _ = run(
+    after, report, _ = run(
         body(f"""
 ^entry:
   %z = constant 0 : index
@@ -592,6 +612,14 @@ def test_case_29_nested_loops() -> None:
     )
     assert {"q", "s", "n"} <= set(report.inserted)
     assert "p" not in report.marked
+    text = print_function(after)
+    assert text.count("clone %p ") == 1
+    outer, inner = text.split("%q = for")
+    assert "clone %p " in outer
+    assert "dealloc %q\n" in inner
+    again, second = place_in_function(after)
+    assert print_function(again) == text
+    assert second.inserted == []
 
 
 def test_custom_allocations_use_their_interface() -> None:
