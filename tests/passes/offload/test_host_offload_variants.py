@@ -127,6 +127,32 @@ def test_two_annotations_of_one_value_share_copies_J19() -> None:
     assert found["s"].operands[0] is found["s"].operands[1]
 
 
+@pytest.mark.parametrize(
+    ("shape", "between"),
+    [
+        ("f32[8]{0}", "f32[8]{0} reduce(slice, zero), dimensions={0}, to_apply=sum"),
+        ("f32[8,1]{1,0}", "f32[8,1]{1,0} reshape(slice)"),
+        ("f32[1,8]{0,1}", "f32[1,8]{0,1} copy(slice)"),
+        ("f32[1]{0}", "f32[1]{0} reduce(slice, zero), dimensions={1}, to_apply=sum"),
+    ],
+    ids=["trivial reduce", "reshape", "copy", "real reduce"],
+)
+def test_slices_that_return_after_more_moving_J11(shape: str, between: str) -> None:
+    late = SLICE.replace(
+        "  ROOT back = f32[1,8]{1,0} custom-call(slice)",
+        f"  more = {between}\n  ROOT back = {shape} custom-call(more)",
+    )
+    summing = """sum { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b) }
+"""
+    found = run(summing + stack(late))
+    computes = "dimensions={1}" in between
+    assert is_host_compute(found["slice"]) == computes
+    assert spaces(found["slice"]) == [0]
+    assert not [pair for pair in copies(found) if pair != (0, 0)]
+
+
 # -- computing on the host -----------------------------------------------------
 
 

@@ -235,12 +235,24 @@ def all_paths_return(slice_: Instruction, callers: Callers) -> bool:
             if is_call_of(user, MOVE_TO_DEVICE):
                 found = True
                 continue
-            if user.opcode not in _MOVES and user.opcode not in ("copy", "reshape"):
+            if user.opcode not in _MOVES and not _keeps_elements(user, x):
                 return False
         after = list(next_places(place, callers))
-        after += [(u, index) for u in x.users if u.opcode in ("copy", "reshape")]
+        after += [(u, index) for u in x.users if _keeps_elements(u, x)]
         for following in after:
             if following not in seen:
                 seen.add(following)
                 work.append(following)
     return found
+
+
+def _keeps_elements(user: Instruction, x: Instruction) -> bool:
+    """Whether a result is what it reads in another form: no sum of several elements."""
+    if user.opcode in ("copy", "reshape"):
+        return True
+    return (
+        user.opcode == "reduce"
+        and user.operand_indices(x) == (0,)
+        and len(user.operands) == 2
+        and all(x.shape.dimensions[d] == 1 for d in user.attributes["dimensions"])
+    )
