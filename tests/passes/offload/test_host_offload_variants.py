@@ -444,6 +444,36 @@ ENTRY e {{
     np.testing.assert_array_equal(same_results(text, X), 8 * X + 3 * 14 * X)
 
 
+def test_conditions_do_not_compute_with_host_buffers_HO5() -> None:
+    text = (
+        body(
+            "next = f32[1,8]{1,0} add(v, v)",
+            f"out = f32[1,8]{{1,0}} custom-call(next), {TO_HOST}",
+            "put = f32[3,8]{1,0} dynamic-update-slice(acc, out, n, k)",
+            f"ROOT r = {STATE} tuple(m, next, put)",
+        ).replace(
+            "  ROOT lt",
+            """  given = f32[3,8]{1,0} get-tuple-element(c), index=2
+  used = f32[3,8]{1,0} negate(given)
+  ROOT lt""",
+        )
+        + f"""
+ENTRY e {{
+  x = f32[1,8]{{1,0}} parameter(0)
+  zero = s32[] constant(0)
+  fill = f32[] constant(0)
+  wide = f32[3,8]{{1,0}} broadcast(fill), dimensions={{}}
+  t = {STATE} tuple(zero, x, wide)
+  w = {STATE} while(t), condition=cond, body=body
+  g = f32[3,8]{{1,0}} get-tuple-element(w), index=2
+  ROOT back = f32[3,8]{{1,0}} custom-call(g), {TO_DEVICE}
+}}"""
+    )
+    with pytest.raises(HostOffloadError, match="used computes .* condition of w"):
+        run(text)
+    run(text.replace("  used = f32[3,8]{1,0} negate(given)\n", ""))
+
+
 def test_update_that_is_a_loops_state_J22() -> None:
     text = (
         body(

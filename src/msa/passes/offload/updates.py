@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from msa.hlo.instruction import Instruction
+from msa.hlo.shape import ShapeIndex
 from msa.passes.offload.vocabulary import (
     ALLOCATE_BUFFER,
     HOST,
+    MOVE_TO_DEVICE,
     Callers,
     HostOffloadError,
     Place,
     is_call_of,
+    next_places,
     set_space,
     space_of,
 )
@@ -33,7 +36,7 @@ def place_update(offload: Offload, update: Instruction, annotated: bool) -> None
 
     Raises:
         HostOffloadError: the buffer begins as something that cannot be allocated on
-            the host.
+            the host, or the condition of a loop computes with it.
     """
     target = space_of((update.operands[0], ()))
     piece = space_of((update.operands[1], ()))
@@ -70,6 +73,12 @@ def host_homes(offload: Offload, update: Instruction) -> list[Place]:
         if place in seen:
             continue
         seen.add(place)
+        loops = [x]
+        if x.opcode == "parameter":
+            loops = offload.callers.of(x.computation)
+        for loop in loops:
+            if loop.opcode == "while":
+                _check_condition(loop, index, offload.callers)
         if is_call_of(x, ALLOCATE_BUFFER):
             starts.append(place)
         elif x.opcode == "parameter" and x.computation.is_entry:
@@ -91,6 +100,30 @@ def host_homes(offload: Offload, update: Instruction) -> list[Place]:
                 )
             work.extend(found)
     return starts
+
+
+def _check_condition(loop: Instruction, index: ShapeIndex, callers: Callers) -> None:
+    """A loop's condition may hand a host buffer on, but not compute with it."""
+    work: list[Place] = [(loop.while_condition.parameters[0], index)]
+    seen = set(work)
+    while work:
+        place = work.pop()
+        for user in place[0].users:
+            if user.opcode not in _CARRIERS and not (
+                user.opcode in ("get-tuple-element", "dynamic-slice", "slice")
+                or is_call_of(user, MOVE_TO_DEVICE)
+            ):
+                raise HostOffloadError(
+                    f"{user.name} computes with a host buffer in the condition of "
+                    f"{loop.name}",
+                    where=user.name,
+                    hint="compute it in the loop's body, or put MoveToDevice there",
+                )
+        for following in next_places(place, callers):
+            inside = following[0].computation is loop.while_condition
+            if inside and following not in seen:
+                seen.add(following)
+                work.append(following)
 
 
 def _is_shared(x: Instruction, reader: Instruction) -> bool:
