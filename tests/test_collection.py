@@ -97,7 +97,7 @@ def test_dropped_cycles_are_collected_once_they_may_be_half(
     monkeypatch.setattr(collection, "_FEW", 1000)
     monkeypatch.setattr(collection, "_MANY", 1000)
     monkeypatch.setattr(collection, "_oldest", collection._Oldest())
-    collection._oldest.take_all()  # collects: none were counted so far
+    collection._oldest.take_all()  # counts: none were so far
     alive = len(gc.get_objects())
     dropped: list[weakref.ref[Node]] = []
     for _ in range(4):

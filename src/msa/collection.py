@@ -22,7 +22,8 @@ def collection_paused(*, keep: bool = False) -> Iterator[None]:
     made is moved to the oldest generation at the end (unless it is little, or the
     caller froze objects of its own), so that the next young collections do not walk it
     either; modules and plans that were dropped since are collected once they may be
-    half of all. Nothing happens where the collector is off already.
+    half of all, but not those that were just made. Nothing happens where the collector
+    is off already.
     """
     enabled = gc.isenabled()
     gc.disable()
@@ -41,17 +42,25 @@ class _Oldest:
     What is moved there at once does not count for that, so it is counted here.
     """
 
-    __slots__ = ("_collected",)
+    __slots__ = ("_collected", "_seen")
 
     def __init__(self) -> None:
         # Objects that were left by the last collection made here.
         self._collected = 0
+        # Objects that there were after the last move.
+        self._seen = 0
 
     def take_all(self) -> None:
-        """Move all objects there; collect if they have more than doubled."""
-        if self._move() > 2 * self._collected + _FEW:
+        """Move all objects there; collect if they have more than doubled.
+
+        Where most of them were made since the last move, which is one module or plan,
+        they are still in use: then the next move is the first to collect.
+        """
+        count = self._move()
+        fresh, self._seen = count - self._seen, count
+        if count > 2 * self._collected + _FEW and 2 * fresh < count:
             gc.collect()
-            self._collected = self._move()
+            self._collected = self._seen = self._move()
 
     def _move(self) -> int:
         """Move all objects there; how many there are."""

@@ -59,6 +59,8 @@ class Residency:
         """Intervals of one value, ascending. Linear in its positions and uses."""
         if value.position in self._read_only:
             return [(0, self._schedule.end)]
+        if len(value.positions) == 1:
+            return self._spans_of_one(value)
         begins: dict[Computation, int] = {}
         ends: dict[Computation, int] = {}
         entered: set[Computation] = set()  # through a parameter
@@ -85,6 +87,24 @@ class Residency:
             if context is not None:
                 ends[computation] = max(ends[computation], self._done_of(context))
         return sorted((begins[c], ends[c]) for c in begins)
+
+    def _spans_of_one(self, value: Value) -> list[Span]:
+        """Intervals of a value that is nowhere but where it is made."""
+        instruction = value.positions[0].instruction
+        time = self._time[instruction.id]
+        if time < 0:
+            return []
+        computation = instruction.computation
+        begin, end = self._of_position(instruction, time)
+        end = max(end, time + 1)
+        entered = {computation} if instruction.opcode == "parameter" else set()
+        for user, _, _ in value.uses:
+            if user.computation is computation:
+                end = max(end, self._of_use(user, entered))
+        context = self._schedule.async_context.get(computation)
+        if context is not None:
+            end = max(end, self._done_of(context))
+        return [(begin, end)]
 
     def of_buffer(self, values: Iterable[Value]) -> list[Span]:
         """Intervals of values that share storage, joined where they meet."""

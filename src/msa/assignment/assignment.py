@@ -41,7 +41,6 @@ class Assignment:
         result: what it decided.
         lowered: the planned module with the tables that led to it.
         before, simulation: simulations of the original and of the planned module.
-        estimate: modelled seconds before and after, and a bound.
 
     >>> import msa
     >>> module = msa.parse('''
@@ -68,7 +67,7 @@ class Assignment:
         lowered: Lowered,
         before: Simulation,
         simulation: Simulation,
-        estimate: Estimate,
+        dead: frozenset[int],
     ) -> None:
         self.original = original
         self.target = target
@@ -78,7 +77,7 @@ class Assignment:
         self.lowered = lowered
         self.before = before
         self.simulation = simulation
-        self.estimate = estimate
+        self._dead = dead
         self.module = lowered.module
         self.chunks: dict[str, tuple[int, int]] = {
             place.text: (chunk.offset, chunk.size)
@@ -94,6 +93,19 @@ class Assignment:
     def allocations(self) -> tuple[Allocation, ...]:
         """Allocations in the order of decision; steps are the original's."""
         return tuple(self.result.allocations)
+
+    @cached_property
+    def estimate(self) -> Estimate:
+        """Modelled seconds before and after, and a bound, which is found when asked."""
+        from msa.assignment.bounds import lower_bound_seconds
+
+        before, after = self.before, self.simulation
+        return Estimate(
+            before.elapsed_seconds,
+            after.elapsed_seconds,
+            lower_bound_seconds(self.problem, before.trip_counts, dead=self._dead),
+            after.copy_stall_seconds,
+        )
 
     @cached_property
     def copies(self) -> tuple[PlanCopy, ...]:

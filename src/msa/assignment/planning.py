@@ -12,7 +12,6 @@ from msa.analysis.simulation import Simulation, simulate
 from msa.analysis.trip_counts import TripCounts
 from msa.assignment.algorithm import AllocationResult
 from msa.assignment.assignment import Assignment
-from msa.assignment.bounds import lower_bound_seconds
 from msa.assignment.build import build_problem
 from msa.assignment.estimate import Estimator
 from msa.assignment.greedy_plan import plan_greedily
@@ -20,7 +19,6 @@ from msa.assignment.kept_analyses import KeptAnalyses, analyses_of
 from msa.assignment.lowering.lower import Lowered, lower
 from msa.assignment.lowering.simplify import is_removable
 from msa.assignment.options import Options
-from msa.assignment.plan_estimate import Estimate
 from msa.assignment.problem import Problem
 from msa.assignment.refine import first_half, may_refine
 from msa.assignment.required_set import check_required, explain_capacity
@@ -150,8 +148,17 @@ class _Planner:
             plain = self._make(kept, problem, result, before)
             if plain.simulation.elapsed_seconds < made.simulation.elapsed_seconds:
                 made = plain
-        bound = lower_bound_seconds(problem, before.trip_counts, dead=dead)
-        return self._judged(kept, problem, before, made, bound)
+        return Assignment(
+            original=kept.module,
+            target=self._target,
+            options=self._options,
+            problem=problem,
+            result=made.result,
+            lowered=made.lowered,
+            before=before,
+            simulation=made.simulation,
+            dead=dead,
+        )
 
     def _make(
         self,
@@ -213,33 +220,6 @@ class _Planner:
             in_place=in_place,
             dead=dead,
             progress=self._progress,
-        )
-
-    def _judged(
-        self,
-        kept: KeptAnalyses,
-        problem: Problem,
-        before: Simulation,
-        made: _Made,
-        bound: float,
-    ) -> Assignment:
-        result, lowered, after = made
-        estimate = Estimate(
-            before.elapsed_seconds,
-            after.elapsed_seconds,
-            bound,
-            after.copy_stall_seconds,
-        )
-        return Assignment(
-            original=kept.module,
-            target=self._target,
-            options=self._options,
-            problem=problem,
-            result=result,
-            lowered=lowered,
-            before=before,
-            simulation=after,
-            estimate=estimate,
         )
 
     def _simulate(

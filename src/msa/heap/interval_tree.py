@@ -142,20 +142,24 @@ class BufferIntervalTree:
             return hits
         upper = (end + 1,)
         for group in self._live:
-            earliest, shift = start - group.reach, group.shift
+            earliest, shift, blocks = start - group.reach, group.shift, group.blocks
             first, last = earliest >> shift, end >> shift
+            if first == last:
+                entries = blocks.get(first)
+                if entries:
+                    high = bisect_left(entries, upper)
+                    low = bisect_left(entries, (earliest,), 0, high)
+                    if low < high:
+                        hits += [x for x in entries[low:high] if x[1] >= start]
+                continue
             keys: Iterable[int] = range(first, last + 1)
-            if last - first >= len(group.blocks):
-                keys = sorted(key for key in group.blocks if first <= key <= last)
+            if last - first >= len(blocks):
+                keys = sorted(key for key in blocks if first <= key <= last)
             for key in keys:
-                entries = group.blocks.get(key)
+                entries = blocks.get(key)
                 if entries:
                     low = bisect_left(entries, (earliest,)) if key == first else 0
-                    high = (
-                        bisect_left(entries, upper, low)
-                        if key == last
-                        else len(entries)
-                    )
+                    high = bisect_left(entries, upper) if key == last else len(entries)
                     if low < high:
                         hits += [x for x in entries[low:high] if x[1] >= start]
         return hits

@@ -384,11 +384,12 @@ class Shape:
                 a.element_type is not b.element_type
                 or a.dimensions != b.dimensions
                 or a.dynamic != b.dynamic
-                or a.layout != b.layout
+                or (a.layout is not b.layout and a.layout != b.layout)
                 or len(a.children) != len(b.children)
             ):
                 return False
-            stack.extend(zip(a.children, b.children, strict=True))
+            if a.children:
+                stack.extend(zip(a.children, b.children, strict=True))
         return True
 
     def __hash__(self) -> int:

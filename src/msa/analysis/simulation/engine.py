@@ -92,25 +92,20 @@ def run(events: Sequence[EventRow], step_count: int, copy_bandwidth: float) -> R
     starts = [math.nan] * step_count
     stalls: dict[int, float] = {}
     loops: list[_Loop] = []
-    place = 0
-    while place < len(events):
-        kind, step, seconds, idle, amount, copy, direction = events[place]
-        if kind != LEAVE and starts[step] != starts[step]:  # still NaN
-            starts[step] = machine.clock
-        if kind == RUN:
-            machine.run(seconds, idle)
-        elif kind == START:
-            machine.start(copy, amount, direction)
-        elif kind == DONE:
-            waited = machine.wait(copy, direction)
-            if waited > 0.0:
-                stalls[step] = stalls.get(step, 0.0) + waited
-        elif kind == ENTER:
-            if amount <= 0:
-                place = _skip(events, place)
-                continue
-            loops.append(_Loop(place, Trips(machine, amount), stalls))
-            stalls = {}
+    bounds = [place for place, event in enumerate(events) if event[0] >= ENTER]
+    place = number = 0
+    while number < len(bounds):
+        bound = bounds[number]
+        _run_straight(machine, events[place:bound], starts, stalls)
+        kind, step, _, _, amount, _, _ = events[bound]
+        if kind == ENTER:
+            if starts[step] != starts[step]:  # still NaN
+                starts[step] = machine.clock
+            if amount > 0:
+                loops.append(_Loop(number, Trips(machine, amount), stalls))
+                stalls = {}
+            else:
+                number = _end_of_loop(events, bounds, number)
         else:
             begin, trips, outer = loops[-1]
             repeats = trips.end_of_trip()
@@ -120,17 +115,45 @@ def run(events: Sequence[EventRow], step_count: int, copy_bandwidth: float) -> R
                 loops.pop()
                 stalls = outer
             else:
-                place, stalls = begin, {}
-        place += 1
+                number, stalls = begin, {}
+        place = bounds[number] + 1
+        number += 1
+    _run_straight(machine, events[place:], starts, stalls)
     return Run(machine.clock, sum(stalls.values(), 0.0), starts, stalls)
 
 
-def _skip(events: Sequence[EventRow], place: int) -> int:
-    """One past the end of the loop that begins at `place`."""
+def _run_straight(
+    machine: Machine,
+    events: Sequence[EventRow],
+    starts: list[float],
+    stalls: dict[int, float],
+) -> None:
+    """Run events without ends of loops."""
+    clock, flying, drain = machine.clock, machine.flying, machine.drain
+    for kind, step, seconds, idle, amount, copy, direction in events:
+        if starts[step] != starts[step]:  # still NaN
+            starts[step] = clock
+        if kind == RUN:
+            # As `machine.run`, without a call for each instruction.
+            clock += seconds
+            if flying and idle > 0.0:
+                drain(idle)
+        elif kind == START:
+            machine.start(copy, amount, direction)
+        elif copy in flying:
+            waited = machine.wait(copy, direction)
+            if waited > 0.0:
+                clock += waited
+                stalls[step] = stalls.get(step, 0.0) + waited
+    machine.clock = clock
+
+
+def _end_of_loop(events: Sequence[EventRow], bounds: Sequence[int], number: int) -> int:
+    """The number of the bound that ends the loop that begins at bound `number`."""
     depth = 0
     while True:
-        kind = events[place][0]
+        kind = events[bounds[number]][0]
         depth += (kind == ENTER) - (kind == LEAVE)
-        place += 1
         if not depth:
-            return place
+            return number
+        number += 1

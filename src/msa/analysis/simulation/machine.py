@@ -24,16 +24,21 @@ class Machine:
     """Clock and copies in flight; bytes, seconds, bytes/s.
 
     Every method is O(copies that land), but for states, which are O(copies in flight).
+
+    Attributes:
+        bandwidth: of copies.
+        clock: seconds since the start.
+        flying: how often each copy is queued; a loop may start one again that still
+            flies.
     """
 
-    __slots__ = ("_flying", "_queues", "bandwidth", "clock")
+    __slots__ = ("_queues", "bandwidth", "clock", "flying")
 
     def __init__(self, bandwidth: float) -> None:
         self.bandwidth = bandwidth
         self.clock = 0.0
         self._queues: tuple[deque[list[float]], deque[list[float]]] = (deque(), deque())
-        # How often each copy is queued: a loop may start one again that still flies.
-        self._flying: dict[float, int] = {}
+        self.flying: dict[float, int] = {}
 
     def run(self, seconds: float, idle: float) -> None:
         """Run instructions; for `idle` of the seconds copies advance."""
@@ -45,11 +50,11 @@ class Machine:
         """Queue a copy of `amount` bytes."""
         if amount > 0:
             self._queues[direction].append([copy, amount])
-            self._flying[copy] = self._flying.get(copy, 0) + 1
+            self.flying[copy] = self.flying.get(copy, 0) + 1
 
     def wait(self, copy: int, direction: int) -> float:
         """Advance all copies until this one has landed; seconds waited."""
-        flying = self._flying
+        flying = self.flying
         if copy not in flying:
             return 0.0
         left = flying[copy] - 1
@@ -102,9 +107,9 @@ class Machine:
     def _land(self, queue: deque[list[float]]) -> None:
         """The first copy of a queue has all its bytes."""
         copy = queue.popleft()[0]
-        left = self._flying.pop(copy) - 1
+        left = self.flying.pop(copy) - 1
         if left:
-            self._flying[copy] = left
+            self.flying[copy] = left
 
     def in_flight(self) -> InFlight:
         """The copies queued in each direction."""
@@ -120,10 +125,10 @@ class Machine:
             deque([c, left] for c, left in in_flight[0]),
             deque([c, left] for c, left in in_flight[1]),
         )
-        self._flying = {}
+        self.flying.clear()
         for copies in in_flight:
             for copy, _ in copies:
-                self._flying[copy] = self._flying.get(copy, 0) + 1
+                self.flying[copy] = self.flying.get(copy, 0) + 1
 
 
 class Trips:

@@ -200,10 +200,18 @@ class _Maker:
         space, costs = self.space, self.costs
         read = written = 0.0
         for number, operand in enumerate(instruction.operands):
-            for index in _places(operand.shape, space):
-                read += max(0.0, costs.operand_bytes(instruction, number, index))
-        for index in _places(instruction.shape, space):
-            written += max(0.0, costs.output_bytes(instruction, index))
+            shape = operand.shape
+            if shape.is_tuple:
+                for index in _places(shape, space):
+                    read += max(0.0, costs.operand_bytes(instruction, number, index))
+            elif shape.memory_space == space:
+                read += max(0.0, costs.operand_bytes(instruction, number, ()))
+        shape = instruction.shape
+        if shape.is_tuple:
+            for index in _places(shape, space):
+                written += max(0.0, costs.output_bytes(instruction, index))
+        elif shape.memory_space == space:
+            written = max(0.0, costs.output_bytes(instruction, ()))
         return read, written
 
 
@@ -224,11 +232,7 @@ def moved_shapes(start: Instruction) -> tuple[Shape, Shape] | None:
 
 
 def _places(shape: Shape, space: int) -> Iterator[tuple[int, ...]]:
-    """Array nodes in a memory space."""
-    if not shape.is_tuple:
-        if shape.memory_space == space:
-            yield ()
-        return
+    """Array nodes of a tuple in a memory space."""
     for index, leaf in shape.leaves():
         if leaf.memory_space == space:
             yield index

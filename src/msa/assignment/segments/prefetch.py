@@ -90,10 +90,7 @@ class PrefetchSearch:
         if not self._begin(source):
             return OUT_OF_MEMORY
         picker = self.state.picker
-        # If nothing fits even in the shortest interval, nothing fits at all.
         latest = picker.latest_time()
-        if not self._find_chunk(latest):
-            return OUT_OF_MEMORY
         failures = 0
         while not picker.done():
             start = picker.next()
@@ -103,10 +100,15 @@ class PrefetchSearch:
             if failure == SUCCESS:
                 self._commit(source, start, offset)
                 return SUCCESS
+            # If nothing fits even in the shortest interval, nothing fits at all.
+            if not failures and not self._find_chunk(latest):
+                return OUT_OF_MEMORY
             failures |= failure
             if self.stalled >= _STALLED_STARTS:
                 break
-        return failures or LIVE_RANGE_TOO_SHORT
+        if failures or self._find_chunk(latest):
+            return failures or LIVE_RANGE_TOO_SHORT
+        return OUT_OF_MEMORY
 
     def _begin(self, source: Allocation) -> bool:
         """Start the picker; False if alternate memory is full right before the end."""
