@@ -706,3 +706,45 @@ def test_control_dependencies_stay_true() -> None:
     lowered = steps.lower(steps.pinned("b", "c:0", offset=0))
     by_name = named(lowered.module)
     assert by_name["d"].control_predecessors == (by_name["a"],)
+
+
+NESTED_STATE = """
+HloModule m, is_scheduled=true
+body { p = (s32[], (f32[256]), (f32[256])) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  a = (f32[256]) get-tuple-element(p), index=1
+  x = f32[256] get-tuple-element(a), index=0
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  b = (f32[256]) tuple(x)
+  ROOT r = (s32[], (f32[256]), (f32[256])) tuple(j, a, b) }
+condition { p = (s32[], (f32[256]), (f32[256])) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  n = s32[] constant(2)
+  ROOT less = pred[] compare(i, n), direction=LT }
+ENTRY e {
+  x = f32[256] iota(), iota_dimension=0
+  zero = s32[] constant(0)
+  i = s32[] copy(zero)
+  a = (f32[256]) tuple(x)
+  b = (f32[256]) tuple(x)
+  t = (s32[], (f32[256]), (f32[256])) tuple(i, a, b)
+  w = (s32[], (f32[256]), (f32[256])) while(t), condition=condition, body=body,
+    backend_config={"known_trip_count":{"n":"2"}}
+  ROOT r = (f32[256]) get-tuple-element(w), index=1 }
+"""
+
+
+@pytest.mark.parametrize("strategy", ["greedy", "search"])
+def test_a_tuple_in_loop_state_does_not_stand_in_for_its_twin(strategy: str) -> None:
+    """Both hold the same array, but each element of the state has its own tuple."""
+    module = msa.parse(NESTED_STATE)
+    plan = msa.assign(
+        module,
+        msa.Target.preset("tpu_v5e"),
+        msa.Options(strategy=strategy),  # type: ignore[arg-type]
+    )
+    plan.verify()
+    plan.prove(seed=1)
+    result = plan.module.computation("body").root
+    assert result.operands[1] is not result.operands[2]

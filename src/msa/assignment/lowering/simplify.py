@@ -14,6 +14,7 @@ from msa.hlo.computation import Computation
 from msa.hlo.dead_code import dead_instructions
 from msa.hlo.instruction import Instruction
 from msa.hlo.module import Module
+from msa.hlo.shape import ShapeIndex
 
 _KEPT: Final = frozenset(
     [
@@ -88,7 +89,7 @@ def _forward_tuples(computation: Computation) -> None:
                 )
         elif opcode == "tuple" and not _ordered(instruction):
             original = _whole_original(instruction)
-            if original is not None:
+            if original is not None and _may_stand_in(original, instruction):
                 instruction.replace_all_uses_with(original)
 
 
@@ -107,6 +108,43 @@ def _whole_original(instruction: Instruction) -> Instruction | None:
         ):
             return None
     return source
+
+
+def _may_stand_in(original: Instruction, copy: Instruction) -> bool:
+    """Whether a tuple may be read in the place of one with the same elements.
+
+    A tuple that lies in another tuple is loop state, an argument or a result of its
+    own: another one there would be overwritten with it. Only loop state that is
+    handed on in its place may stay as it is.
+    """
+    if not any(user.opcode == "tuple" for user in copy.users):
+        return True
+    path = _path_in_result(copy)
+    return path is not None and path == _path_in_parameter(original)
+
+
+def _path_in_result(x: Instruction) -> ShapeIndex | None:
+    """Where in the result of its computation the one use of a value is."""
+    path: ShapeIndex = ()
+    while not x.is_root:
+        if x.user_count != 1:
+            return None
+        (user,) = x.users
+        places = user.operand_indices(x)
+        if user.opcode != "tuple" or len(places) != 1:
+            return None
+        path = (*places, *path)
+        x = user
+    return path
+
+
+def _path_in_parameter(x: Instruction) -> ShapeIndex | None:
+    """Which part of the first parameter a value is."""
+    path: ShapeIndex = ()
+    while x.opcode == "get-tuple-element":
+        path = (x.tuple_index, *path)
+        x = x.operands[0]
+    return path if x.opcode == "parameter" and not x.parameter_number else None
 
 
 def is_removable(instruction: Instruction) -> bool:
