@@ -56,6 +56,9 @@ def test_replace_reads_quantities_and_follows_the_copy_bandwidth() -> None:
         {"alternate_memory": "16MiB"},
         {"alignment_bytes": 0},
         {"flops_per_second": 0},
+        {"flops_per_second": 1e-300},  # 0 in single precision
+        {"transcendentals_per_second": 1e-40},
+        {"alternate_read_bandwidth": 1e40},
         {"default_memory_bandwidth": 0},
         {"async_copy_bandwidth": "900GB/s"},
         {"alternate_memory_bytes": "many"},

@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 
+import msa
 from msa.assignment.filters import (
     FIRST,
     LAST,
@@ -163,6 +164,23 @@ def test_conflicts_name_both(changes, one, two) -> None:
         Options(**changes)
     assert one in str(caught.value)
     assert two in str(caught.value)
+
+
+@pytest.mark.parametrize("strategy", ["greedy", "search"])
+def test_no_more_is_reserved_than_there_is(strategy: str) -> None:
+    module = msa.schedule(
+        msa.parse(
+            "ENTRY e { p = f32[64] parameter(0) n = f32[64] negate(p) "
+            "ROOT a = f32[64] abs(n) }"
+        )
+    )
+    target = msa.Target.preset("tpu_v5e").replace(alternate_memory_bytes=4096)
+    options = Options(reserved_bytes_for_block_prefetches=4096)
+    if strategy == "greedy":
+        msa.assign(module, target, options)
+    options = options.replace(reserved_bytes_for_block_prefetches=4097)
+    with pytest.raises(OptionsError, match="reserved_bytes_for_block_prefetches"):
+        msa.assign(module, target, options.replace(strategy=strategy))
 
 
 def test_replace() -> None:

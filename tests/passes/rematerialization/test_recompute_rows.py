@@ -648,5 +648,8 @@ def test_off_unscheduled_and_wrong_settings() -> None:
 def test_as_a_pass() -> None:
     pipeline = Pipeline("rematerialize{memory_limit=14KiB,block_size_limit=1}")
     assert "bcast.remat" in names(pipeline.run(msa.parse(SINGLE)))
+    stopped = "rematerialize{memory_limit=10KiB,block_size_limit=1,stop_at_floor}"
+    result = run(SINGLE, 10 * KIB, stop_at_floor=True)
+    assert Pipeline(stopped).run(msa.parse(SINGLE)) == result.module
     with pytest.raises(CapacityError):
         Pipeline("rematerialize{memory_limit=1KiB,required}").run(msa.parse(SINGLE))

@@ -73,7 +73,7 @@ class Rematerialize:
 
     Attributes:
         memory_limit: bytes, or text such as `16MiB`; by default what a TPU v5e has.
-        algorithm, block_size_limit: see `RematerializationOptions`.
+        algorithm, block_size_limit, stop_at_floor: see `RematerializationOptions`.
         required: raise when the result does not fit.
     """
 
@@ -81,6 +81,7 @@ class Rematerialize:
     algorithm: str = "always"
     block_size_limit: int = 8
     required: bool = False
+    stop_at_floor: bool = False
     name: ClassVar[str] = "rematerialize"
 
     def __post_init__(self) -> None:
@@ -88,6 +89,7 @@ class Rematerialize:
             self.memory_limit,  # type: ignore[arg-type]
             algorithm=self.algorithm,
             block_size_limit=self.block_size_limit,
+            stop_at_floor=self.stop_at_floor,
         )
 
     def apply(self, module: Module, analyses: AnalysisManager) -> bool:
@@ -98,6 +100,7 @@ class Rematerialize:
             self.memory_limit,
             algorithm=self.algorithm,
             block_size_limit=self.block_size_limit,
+            stop_at_floor=self.stop_at_floor,
         )
         if self.required:
             result.require()
