@@ -25,7 +25,6 @@ TESTS = Path(__file__).parent.parent
 TOO_LARGE = {
     "gpt2_scan_train",
     "gpt36_train",
-    "llama_decode_while",
 }
 REFUSED = {
     "host_callback": "its callbacks lived in another process",

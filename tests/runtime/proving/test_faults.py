@@ -9,7 +9,7 @@ import pytest
 import msa
 from msa.errors import MsaError
 from msa.runtime import prove_lowered
-from msa.testing import random_module
+from msa.testing import RandomModuleOptions, random_module
 from runtime.proving.fault_rows import (
     CAPACITY,
     ORIGINAL,
@@ -26,6 +26,8 @@ from runtime.proving.rule_rows import RULES
 
 MODULES = 60
 """Random modules among which each bent rule must show."""
+
+MANY_CALLS = {**RandomModuleOptions().weights, "call": 12}
 
 Chunks = dict[str, tuple[int, int]]
 TARGET = msa.Target.preset("tpu_v5e").replace(alternate_memory_bytes=CAPACITY)
@@ -129,10 +131,16 @@ def test_scratch_of_what_calls_may_lie_where_nothing_is_needed(
 
 
 def random_problem(seed: int) -> tuple[msa.Module, msa.Target]:
-    """A module and a memory that holds about four of its arrays."""
+    """A module and a memory that holds about four of its arrays.
+
+    Every third module has calls in plenty, which are rare in the others.
+    """
     chance = random.Random(seed)
     module = random_module(
-        seed, size=chance.randrange(20, 80), vector=chance.choice([64, 256, 1024])
+        seed,
+        size=chance.randrange(20, 80),
+        vector=chance.choice([64, 256, 1024]),
+        options=RandomModuleOptions(weights=MANY_CALLS) if seed % 3 == 2 else None,
     )
     largest = max(
         leaf.byte_size()
