@@ -108,7 +108,8 @@ class Residency:
 
     def of_buffer(self, values: Iterable[Value]) -> list[Span]:
         """Intervals of values that share storage, joined where they meet."""
-        return merged(span for value in values for span in self.spans(value))
+        found = [span for value in values for span in self.spans(value)]
+        return found if len(found) < 2 else merged(found)
 
     def _of_position(self, instruction: Instruction, time: int) -> Span:
         """Begin, and the least end, that appearing at an instruction asks for."""

@@ -207,9 +207,10 @@ class State:
         """Steps that use the allocation leave more of the bandwidth to copies."""
         assert self.idle is not None
         value = self.problem.values[allocation.value]
-        read = dict(zip(value.uses, value.use_bytes, strict=False))
-        for use in allocation.uses:
-            self.idle.place(use.step, read.get(use, 0.0), 0.0)
+        if allocation.uses:
+            read = dict(zip(value.uses, value.use_bytes, strict=False))
+            for use in allocation.uses:
+                self.idle.place(use.step, read.get(use, 0.0), 0.0)
         if not allocation.is_copy_like and allocation.position in value.positions:
             number = value.positions.index(allocation.position)
             if number < len(value.position_bytes):

@@ -70,12 +70,14 @@ class Lifetimes:
         end = start + 1
         if self.is_read_only(value):
             return start, self.end
-        for place in value.positions:
-            end = max(end, self._position_end(place.instruction))
-        for use in value.uses:
-            end = max(end, self._use_end(use.instruction, use.operand_number))
-        if any(self._ends_with(place.instruction, end) for place in value.positions):
-            self.held.add(value.id)
+        for place, _ in value.positions:
+            end = max(end, self._position_end(place))
+        for user, operand, _ in value.uses:
+            end = max(end, self._use_end(user, operand))
+        for place, _ in value.positions:
+            if self._ends_with(place, end):
+                self.held.add(value.id)
+                break
         return start, self._in_async(value, end)
 
     def ends_within(self, one: int, other: int) -> tuple[int, int] | None:

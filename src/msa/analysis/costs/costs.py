@@ -55,13 +55,23 @@ class InstructionCosts:
     (3000.0, 2000.0, 600.0)
     """
 
-    __slots__ = ("_properties", "_read", "_sizes", "_totals", "module", "options")
+    __slots__ = (
+        "_parts",
+        "_properties",
+        "_read",
+        "_sizes",
+        "_totals",
+        "module",
+        "options",
+    )
 
     def __init__(self, module: Module, options: CostOptions) -> None:
         self.module = module
         self.options = options
         self._properties: dict[Instruction, Properties] = {}
         self._totals: dict[Computation, Properties] = {}
+        # Of computations whose totals nobody has asked for yet, in order.
+        self._parts: dict[Computation, list[Properties]] = {}
         self._read: dict[Instruction, int] = {}
         self._sizes: dict[Shape, int] = {}
 
@@ -96,11 +106,17 @@ class InstructionCosts:
             ) from None
 
     def totals(self, computation: Computation) -> Properties:
-        """Sums of all properties over a computation."""
-        try:
-            return self._totals[computation]
-        except KeyError:
-            raise HloError(f"{computation.name} has not been analysed") from None
+        """Sums of all properties over a computation; added up when first asked for."""
+        known = self._totals.get(computation)
+        if known is not None:
+            return known
+        parts = self._parts.pop(computation, None)
+        if parts is None:
+            raise HloError(f"{computation.name} has not been analysed")
+        totals = self._totals[computation] = Properties()
+        for part in parts:
+            totals.add(part)
+        return totals
 
     def flops(self, instruction: Instruction) -> float:
         """Floating-point operations."""
@@ -209,14 +225,14 @@ class InstructionCosts:
         return p
 
     def _analyse(self, computation: Computation) -> None:
-        totals = Properties()
         for parameter in computation.parameters:
             self.read_bytes(parameter)
+        parts = []
         for x in computation.accept_order():
             p = self._visit(x)
             self._properties[x] = p
-            totals.add(p)
-        self._totals[computation] = totals
+            parts.append(p)
+        self._parts[computation] = parts
 
     def _visit(self, x: Instruction) -> Properties:
         opcode = x.opcode

@@ -137,6 +137,8 @@ def build_values(state: FlowState, live: Sequence[bool]) -> dict[int, Value]:
             tuple(positions),
             finder.uses(positions),
             is_phi=state.is_phi[number],
-            live_out=any(x is root for x, _ in positions),
+            live_out=positions[0][0] is root
+            if len(positions) == 1
+            else any(x is root for x, _ in positions),
         )
     return values

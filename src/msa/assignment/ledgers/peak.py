@@ -65,10 +65,10 @@ class PeakUsage:
 
     def _part(self, block: int, low: int, high: int, size: int) -> None:
         row = self._steps[block]
-        for step in range(low, high):
-            row[step] += size
+        part = [used + size for used in row[low:high]]
+        row[low:high] = part
         if size > 0:
-            top = max(row[low:high]) + self._all[block]
+            top = max(part) + self._all[block]
             if top > self._top[block]:
                 self._top[block] = top
         else:
