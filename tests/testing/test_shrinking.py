@@ -131,6 +131,30 @@ def test_a_loop_keeps_its_counter_and_nothing_else() -> None:
     assert len(loop.while_condition.instructions) == 4
 
 
+def test_state_that_a_loop_only_hands_on_goes() -> None:
+    text = """
+body { p = (s32[], (f32[8], f32[8]), f32[4]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  a = (f32[8], f32[8]) get-tuple-element(p), index=1
+  b = f32[4] get-tuple-element(p), index=2
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  ROOT r = (s32[], (f32[8], f32[8]), f32[4]) tuple(j, a, b) }
+condition { p = (s32[], (f32[8], f32[8]), f32[4]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  n = s32[] constant(2)
+  ROOT less = pred[] compare(i, n), direction=LT }
+ENTRY e { x = f32[8] parameter(0) y = f32[4] parameter(1)
+  zero = s32[] constant(0)
+  a = (f32[8], f32[8]) tuple(x, x)
+  t = (s32[], (f32[8], f32[8]), f32[4]) tuple(zero, a, y)
+  ROOT w = (s32[], (f32[8], f32[8]), f32[4]) while(t), condition=condition, body=body }"""
+    loop = shrink(scheduled(text), having("while")).entry.root
+    assert loop.opcode == "while"
+    assert [str(child) for child in loop.shape.children] == ["s32[]"]
+    assert len(loop.while_body.instructions) == 5
+
+
 @pytest.mark.parametrize("needed", [1, 2, 3, 6])
 def test_a_loop_runs_as_often_as_the_failure_needs(needed: int) -> None:
     def runs(module: msa.Module) -> bool:

@@ -250,7 +250,10 @@ def _is_only_caller(module: Module, x: Instruction) -> bool:
 
 
 def _shorten_root(draft: Draft, computation: Computation, number: int) -> None:
-    computation.root = _shorter(draft, computation.root, computation.root, number)
+    old = computation.root
+    computation.root = _shorter(draft, old, old, number)
+    if not old.users:
+        draft.drop([old])
 
 
 def _shorter(
