@@ -44,7 +44,7 @@ def plain_run(problem: Problem, allocations: list[Allocation]) -> Run:
         if not allocation.is_copy_like:
             written[allocation.position.step] += sizes.get(allocation.position, 0.0)
     loops = loops_of(problem)
-    starts, dones = plain_copies(problem, allocations)
+    between = plain_copies(problem, allocations)
     events: list[Event] = []
     for step in range(-1, problem.end):
         if step >= 0:
@@ -66,44 +66,72 @@ def plain_run(problem: Problem, allocations: list[Allocation]) -> Run:
                 events.append(Event(RUN, step, seconds, seconds - slow))
             if any(loop.step == step for loop in loops):
                 events.append(Event(LEAVE, step))
-        events += dones.get(step + 1, ())
-        events += starts.get(step, ())
+        events += between.get(step + 1, ())
     rate = machine.default_bandwidth * machine.copy_scaling
     return run(events, problem.end + 1, rate)
 
 
 def plain_copies(
     problem: Problem, allocations: list[Allocation]
-) -> tuple[dict[int, list[Event]], dict[int, list[Event]]]:
-    """Start and end events per step after and before which they happen."""
+) -> dict[int, list[Event]]:
+    """Starts and ends of copies per step before which they happen."""
     rows = []
     for allocation in allocations:
         direction = TO_ALTERNATE if allocation.is_alternate else TO_DEFAULT
+        own = problem.region_of[allocation.position.step]
         if isinstance(allocation, CopyAllocation):
             size = float(problem.values[allocation.value].size)
             done = allocation.done_before
-            rows.append((done, allocation.start_after, direction, size))
+            rows.append((done, allocation.start_after, direction, size, own))
         elif isinstance(allocation, SlicedCopyAllocation):
             done = allocation.done_before
             rows += (
-                (done, s.start_after, direction, float(s.chunk.size))
+                (done, s.start_after, direction, float(s.chunk.size), own)
                 for s in allocation.slices
             )
     # Evictions are scheduled before prefetches, each by (end, start).
     rows.sort(key=lambda row: (-row[2], row[0], row[1]))
-    starts: dict[int, list[Event]] = {}
-    dones: dict[int, list[Event]] = {}
-    for number, (done, start, direction, size) in enumerate(rows):
+    between: dict[int, list[tuple[int, int, int, Event]]] = {}
+    for number, (done, start, direction, size, own) in enumerate(rows):
+        start = later_own(problem, start, own)
         # Between two steps, ends come before starts; but an end needs its start.
-        at = (
-            dones.setdefault(done, [])
-            if start + 1 == done
-            else starts.setdefault(start, [])
-        )
-        at.append(Event(START, max(start, 0), 0.0, 0.0, size, number, direction))
+        begun = Event(START, max(start, 0), 0.0, 0.0, size, number, direction)
+        late = int(start + 1 != done)
+        between.setdefault(start + 1, []).append((start + 1, late, number, begun))
         end = Event(DONE, done, copy=number, direction=direction)
-        dones.setdefault(done, []).append(end)
-    return starts, dones
+        place = before_called(problem, done, own)
+        between.setdefault(place, []).append((done, 0, number, end))
+    for row in between.values():
+        row.sort(key=lambda item: (*item[:3], item[3].kind))
+    return {place: [event for *_, event in row] for place, row in between.items()}
+
+
+def enclosing(problem: Problem, step: int) -> list[int]:
+    """The region of a step and those around it."""
+    regions = [problem.region_of[step]]
+    while problem.regions[regions[-1]].caller >= 0:
+        regions.append(problem.region_of[problem.regions[regions[-1]].caller])
+    return regions
+
+
+def later_own(problem: Problem, step: int, own: int) -> int:
+    """The first step of a region from a step on that lies inside it."""
+    if not 0 <= step < problem.end or own not in enclosing(problem, step):
+        return step
+    while problem.region_of[step] != own:
+        step += 1
+    return step
+
+
+def before_called(problem: Problem, done: int, own: int) -> int:
+    """Where a copy ends: before all that the next step of its computation runs."""
+    if done >= problem.end or own not in enclosing(problem, done):
+        return done
+    while done > 0 and problem.region_of[done - 1] != own:
+        if own not in enclosing(problem, done - 1):
+            break
+        done -= 1
+    return done
 
 
 def same(a: Run, b: Run) -> bool:

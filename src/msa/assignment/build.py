@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from msa.assignment.build_values import ValueFacts, build_values
 from msa.assignment.inputs import eligible_uses, fusions_by_body, is_suitable
+from msa.assignment.modelled import modelled
 from msa.assignment.moves import sync_moves
 from msa.assignment.option_types import bytes_from
 from msa.assignment.options import Options
@@ -137,6 +138,7 @@ class _Builder:
             copy_factors=self._copy_factors(steps, time),
             sync_moves=sync_moves(steps, time, self.options),
             views=self._views(steps),
+            modelled=modelled(steps, self.analyses.costs, self.target),
             keys=steps,
         )
 

@@ -22,11 +22,13 @@ from msa.assignment.allocation import (
     SlicedCopyAllocation,
     WindowPrefetchedAllocation,
 )
+from msa.assignment.dead_steps import DeadSteps
 from msa.assignment.flow_events import FREE as FREE
 from msa.assignment.flow_events import CopyParts, Frame, StepRows
 from msa.assignment.flow_events import Loop as Loop
 from msa.assignment.flow_events import loops_of as loops_of
 from msa.assignment.problem import Problem
+from msa.assignment.running import Running
 
 #: Instructions whose traffic is that of the regions that they run.
 _NEVER_FAST = frozenset({"call", "conditional", "while"})
@@ -45,13 +47,13 @@ class Estimator:
     linear in steps and allocations.
     """
 
-    __slots__ = ("bytes", "compute", "copy_rate", "frame", "problem", "total")
+    __slots__ = ("bytes", "copy_rate", "dead", "frame", "problem", "runs_regions")
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         machine = problem.machine
-        self.compute = np.asarray(problem.compute_seconds, np.float64)
-        self.total = np.maximum(np.asarray(problem.total_bytes, np.float64), 0.0)
+        self.dead = DeadSteps(problem)
+        self.runs_regions = Running(problem).matters
         self.copy_rate = machine.default_bandwidth * machine.copy_scaling
         self.bytes = bytes_of_places(problem)
         self.frame = Frame(problem)
@@ -130,24 +132,44 @@ class Flow:
     def run(self) -> Run:
         """The simulated run: seconds, stalls and where they happen."""
         estimator = self._estimator
-        events = self._rows.merged(self._copies.transfers())
+        events = self._rows.merged(self._copies.transfers(estimator.problem))
         return run(events, estimator.problem.end + 1, estimator.copy_rate)
 
     def _steps(self) -> tuple[Floats, Floats]:
         """Seconds of each step, and those that leave default memory idle."""
-        estimator = self._estimator
-        machine = estimator.problem.machine
-        read = self._reads.per_step(len(estimator.total))
-        written = self._writes.per_step(len(estimator.total))
-        slow = np.maximum(estimator.total - read - written, 0.0)
+        machine = self._estimator.problem.machine
+        compute, total = _step_costs(self._estimator, self._copies.whole)
+        dead = total < 0.0
+        read = self._reads.per_step(len(dead))
+        written = self._writes.per_step(len(dead))
+        slow = np.maximum(total - read - written, 0.0)
         slow /= machine.default_bandwidth
         memory = (
             read / machine.alternate_read_bandwidth
             + written / machine.alternate_write_bandwidth
             + slow
         )
-        seconds = np.maximum(estimator.compute, memory)
+        seconds = np.maximum(compute, memory)
+        seconds[dead] = slow[dead] = 0.0
         return seconds, seconds - slow
+
+
+def _step_costs(
+    estimator: Estimator, copies: Sequence[CopyAllocation | SlicedCopyAllocation]
+) -> tuple[Floats, Floats]:
+    """Seconds of arithmetic and bytes of each step; -1 of those that are removed."""
+    problem = estimator.problem
+    compute, total = (np.array(x, np.float64) for x in problem.simulated)
+    dead = estimator.dead.of(copies)
+    if estimator.runs_regions:
+        running = Running(problem, dead)
+        for copy in copies:
+            size = float(problem.values[copy.value].size)
+            running.copy(copy.position.step, size, 1.0)
+        for step in running.steps():
+            compute[step], total[step] = running.costs(step)
+    total[list(dead)] = -1.0
+    return compute, total
 
 
 class Accesses(NamedTuple):

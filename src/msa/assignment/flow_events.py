@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from msa.analysis.simulation.engine import DONE, ENTER, LEAVE, RUN, START, EventRow
 from msa.analysis.simulation.machine import TO_ALTERNATE, TO_DEFAULT
 from msa.assignment.allocation import CopyAllocation, Slice, SlicedCopyAllocation
+from msa.assignment.copy_times import done_at, started_after
 from msa.assignment.problem import Problem
 
 #: Instructions that take no time themselves.
@@ -139,13 +140,14 @@ class StepRows:
         start.
         """
         frame = self._frame
-        start, done, size, direction = transfers
+        start, done, end, size, direction = transfers
         count = len(start)
         numbers = np.arange(count)
-        boundary = np.concatenate((start + 1, done))
+        boundary = np.concatenate((start + 1, end))
+        asked = np.concatenate((start + 1, done))
         late = np.concatenate((start + 1 != done, np.zeros(count, np.bool_)))
         ties = np.concatenate((2 * numbers, 2 * numbers + 1))
-        order = np.lexsort((ties, late, boundary))
+        order = np.lexsort((ties, late, asked, boundary))
         order = order[boundary[order] < len(frame.first)]
         boundary = boundary[order]
         # Events of copies come before those of the step behind their boundary.
@@ -192,10 +194,14 @@ def _rows(
 
 
 class Transfers(NamedTuple):
-    """Copies: after and before which step they start and end, bytes, direction."""
+    """Copies: after and before which step they start and end, bytes, direction.
+
+    `end` is the boundary where they end: before all that the step `done` runs.
+    """
 
     start: Ints
     done: Ints
+    end: Ints
     size: Floats
     direction: Ints
 
@@ -256,7 +262,7 @@ class CopyParts(NamedTuple):
             self.directions[chosen],
         )
 
-    def transfers(self) -> Transfers:
+    def transfers(self, problem: Problem) -> Transfers:
         """When they start and end now, in the order of their queues.
 
         Evictions are scheduled before prefetches, each by (end, start).
@@ -265,6 +271,19 @@ class CopyParts(NamedTuple):
         ends = np.array([copy.done_before for copy in self.whole], np.int64)
         dones = ends[self.owners]
         order = np.lexsort((starts, dones, -self.directions))
+        places = [copy.position.step for copy in self.whole]
+        landed = [
+            done_at(problem, copy.done_before, step)
+            for copy, step in zip(self.whole, places, strict=True)
+        ]
+        begun = [
+            started_after(problem, part.start_after, places[owner])
+            for part, owner in zip(self.parts, self.owners.tolist(), strict=True)
+        ]
         return Transfers(
-            starts[order], dones[order], self.sizes[order], self.directions[order]
+            np.array(begun, np.int64)[order],
+            dones[order],
+            np.array(landed, np.int64)[self.owners][order],
+            self.sizes[order],
+            self.directions[order],
         )

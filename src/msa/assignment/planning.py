@@ -13,18 +13,17 @@ from msa.analysis.trip_counts import TripCounts
 from msa.assignment.algorithm import AllocationResult
 from msa.assignment.assignment import Assignment
 from msa.assignment.build import build_problem
+from msa.assignment.dead_steps import DeadSteps
 from msa.assignment.estimate import Estimator
 from msa.assignment.greedy_plan import plan_greedily
 from msa.assignment.kept_analyses import KeptAnalyses, analyses_of
 from msa.assignment.lowering.lower import Lowered, lower
-from msa.assignment.lowering.simplify import is_removable
 from msa.assignment.options import Options
 from msa.assignment.problem import Problem
 from msa.assignment.refine import first_half, may_refine
 from msa.assignment.required_set import check_required, explain_capacity
 from msa.collection import collection_paused
 from msa.errors import CapacityError, OptionsError, TargetError
-from msa.hlo.dead_code import dead_instructions
 from msa.hlo.module import Module
 from msa.target import Target
 
@@ -136,7 +135,7 @@ class _Planner:
             result = plan_greedily(problem, self._options, before.elapsed_seconds)
         except CapacityError as error:
             raise explain_capacity(error, problem, self._options) from error
-        dead = _dead_steps(problem)
+        dead = DeadSteps(problem).without_copies
         found = result
         if self._options.strategy == "search" and problem.machine.capacity > 0:
             found = self._search(kept, problem, result, before, dead)
@@ -243,22 +242,3 @@ def _is_as_estimated(problem: Problem, made: _Made) -> bool:
     """Whether the simulated time is what the estimator says, by which search chose."""
     seconds = Estimator(problem).seconds(made.result.allocations)
     return abs(made.simulation.elapsed_seconds - seconds) <= _SAME * seconds
-
-
-def _dead_steps(problem: Problem) -> frozenset[int]:
-    """Steps whose instructions lowering removes: nothing reads them.
-
-    All that a removed loop or branch runs goes with it.
-    """
-    step_of = {x: step for step, x in enumerate(problem.keys)}
-    dead = {
-        step_of[x]
-        for computation in dict.fromkeys(x.computation for x in problem.keys)
-        for x in dead_instructions(computation, is_removable)
-        if x in step_of
-    }
-    # A caller comes after what it runs: outer ones first.
-    for region in sorted(problem.regions, key=lambda r: -r.caller):
-        if region.caller in dead:
-            dead.update(range(region.start, region.end))
-    return frozenset(dead)

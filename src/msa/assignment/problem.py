@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from msa.assignment.allocation import Index, Position, Use
+from msa.assignment.modelled import Modelled
 from msa.errors import PlanError
 
 #: Operations that only name storage of their operands.
@@ -174,6 +175,7 @@ class Problem:
         copy_factors: step → how much copy bandwidth is left from there to another step.
         sync_moves: step → what a copy or slice there moves, if it can be replaced.
         views: steps whose result is a view of operand 0's storage.
+        modelled: costs as they are simulated, if they differ from those above.
         keys: per step, opaque.
 
     >>> import msa
@@ -204,6 +206,7 @@ class Problem:
     copy_factors: Mapping[int, tuple[float, int]] = field(default_factory=dict)
     sync_moves: Mapping[int, SyncMove] = field(default_factory=dict)
     views: frozenset[int] = frozenset()
+    modelled: Modelled | None = None
     keys: Sequence[Any] = field(default=(), compare=False, repr=False)
 
     @property
@@ -266,6 +269,14 @@ class Problem:
             for member in chain:
                 found[member] = answer
         return [bool(answer) for answer in found]
+
+    @cached_property
+    def simulated(self) -> tuple[list[float], list[float]]:
+        """Per step, seconds of arithmetic and bytes accessed as they are simulated."""
+        if self.modelled is None:
+            return list(self.compute_seconds), [max(x, 0.0) for x in self.total_bytes]
+        accessed = [max(x, 0.0) for x in self.modelled.accessed]
+        return self.modelled.compute_seconds(), accessed
 
     @cached_property
     def outermost(self) -> list[int]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msa.assignment.allocation import Position, Use
+from msa.assignment.modelled import Modelled
 from msa.assignment.problem import (
     CrossProgramCandidate,
     Machine,
@@ -45,6 +46,7 @@ def problem_to_dict(problem: Problem) -> dict[str, Any]:
             for s, m in problem.sync_moves.items()
         ],
         "views": sorted(problem.views),
+        "modelled": _modelled_to_dict(problem.modelled),
         "cross_program": [
             {
                 "value": c.value,
@@ -54,6 +56,19 @@ def problem_to_dict(problem: Problem) -> dict[str, Any]:
             }
             for c in problem.cross_program
         ],
+    }
+
+
+def _modelled_to_dict(modelled: Modelled | None) -> dict[str, Any] | None:
+    if modelled is None:
+        return None
+    return {
+        "flop_seconds": list(modelled.flop_seconds),
+        "transcendental_seconds": list(modelled.transcendental_seconds),
+        "accessed": list(modelled.accessed),
+        "removable": sorted(modelled.removable),
+        "forwarded": [list(pair) for pair in modelled.forwarded.items()],
+        "copy_bytes": modelled.copy_bytes,
     }
 
 
@@ -119,6 +134,7 @@ def _read(data: Mapping[str, Any]) -> Problem:
             for s, kind, o, after in data["sync_moves"]
         },
         views=frozenset(data["views"]),
+        modelled=_modelled_from_dict(data.get("modelled")),
         cross_program=[
             CrossProgramCandidate(
                 c["value"],
@@ -129,6 +145,19 @@ def _read(data: Mapping[str, Any]) -> Problem:
             for c in data["cross_program"]
         ],
         keys=[None] * len(data["opcodes"]),
+    )
+
+
+def _modelled_from_dict(data: Mapping[str, Any] | None) -> Modelled | None:
+    if data is None:
+        return None
+    return Modelled(
+        list(data["flop_seconds"]),
+        list(data["transcendental_seconds"]),
+        list(data["accessed"]),
+        frozenset(data["removable"]),
+        {int(step): int(read) for step, read in data["forwarded"]},
+        float(data["copy_bytes"]),
     )
 
 

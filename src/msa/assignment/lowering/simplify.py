@@ -6,7 +6,7 @@ Reference: `MemorySpaceAssignment::SimplifyGraph` in
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from msa.assignment.lowering.state import LoweringState
@@ -15,6 +15,8 @@ from msa.hlo.dead_code import dead_instructions
 from msa.hlo.instruction import Instruction
 from msa.hlo.module import Module
 from msa.hlo.shape import ShapeIndex
+
+_NONE: Final[Mapping[Instruction, Instruction]] = {}
 
 _KEPT: Final = frozenset(
     [
@@ -93,17 +95,43 @@ def _forward_tuples(computation: Computation) -> None:
                 instruction.replace_all_uses_with(original)
 
 
-def _whole_original(instruction: Instruction) -> Instruction | None:
-    operands = instruction.operands
+def forwarded_tuples(computation: Computation) -> dict[Instruction, Instruction]:
+    """What will be read instead of elements of tuples, and of tuples of all elements.
+
+    Nothing is changed. Linear.
+    """
+    found: dict[Instruction, Instruction] = {}
+    for instruction in computation.post_order():
+        opcode = instruction.opcode
+        if opcode == "get-tuple-element":
+            source = _read(found, instruction.operands[0])
+            if source.opcode == "tuple" and not _ordered(instruction):
+                element = source.operands[instruction.tuple_index]
+                found[instruction] = _read(found, element)
+        elif opcode == "tuple" and not _ordered(instruction):
+            original = _whole_original(instruction, found)
+            if original is not None and _may_stand_in(original, instruction):
+                found[instruction] = original
+    return found
+
+
+def _read(found: Mapping[Instruction, Instruction], x: Instruction) -> Instruction:
+    return found.get(x, x)
+
+
+def _whole_original(
+    instruction: Instruction, found: Mapping[Instruction, Instruction] = _NONE
+) -> Instruction | None:
+    operands = [_read(found, operand) for operand in instruction.operands]
     if not operands or operands[0].opcode != "get-tuple-element":
         return None
-    source = operands[0].operands[0]
+    source = _read(found, operands[0].operands[0])
     if len(source.shape.children) != len(operands):
         return None
     for number, operand in enumerate(operands):
         if (
             operand.opcode != "get-tuple-element"
-            or operand.operands[0] is not source
+            or _read(found, operand.operands[0]) is not source
             or operand.tuple_index != number
         ):
             return None

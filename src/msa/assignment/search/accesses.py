@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterable, Set
 
 from msa.assignment.allocation import Allocation
 from msa.assignment.estimate import FREE, bytes_of_places
 from msa.assignment.problem import Problem
+from msa.assignment.running import Running
 
 
 class Accesses:
@@ -18,7 +19,9 @@ class Accesses:
         "_counts",
         "_rates",
         "_read",
+        "_running",
         "_total",
+        "_values",
         "_written",
     )
 
@@ -29,18 +32,39 @@ class Accesses:
             machine.alternate_read_bandwidth,
             machine.alternate_write_bandwidth,
         )
-        self._compute = problem.compute_seconds
-        self._total = [max(total, 0.0) for total in problem.total_bytes]
+        compute, total = problem.simulated
+        self._compute, self._total = list(compute), list(total)
         self._bytes = bytes_of_places(problem)
         self._read = [0.0] * problem.end
         self._written = [0.0] * problem.end
+        inside = problem.runs_asynchronously  # counted with the operation's start
         self._counts = [
-            opcode not in FREE and step not in dead
-            for step, opcode in enumerate(problem.opcodes)
+            opcode not in FREE and step not in dead and not inside[region]
+            for step, (opcode, region) in enumerate(
+                zip(problem.opcodes, problem.region_of, strict=True)
+            )
         ]
+        self._values = problem.values
+        self._running = Running(problem, dead)
+        self._run_anew(self._running.steps())
+
+    def _run_anew(self, steps: Iterable[int]) -> None:
+        for step in steps:
+            self._compute[step], self._total[step] = self._running.costs(step)
 
     def move(self, allocation: Allocation, share: float) -> list[int]:
         """Count an allocation's accesses `share` times more; the steps that change."""
+        return self._move_copy(allocation, share) + self._move(allocation, share)
+
+    def _move_copy(self, allocation: Allocation, share: float) -> list[int]:
+        if not self._running.matters or not allocation.is_copy_like:
+            return []
+        size = float(self._values[allocation.value].size)
+        steps = self._running.copy(allocation.position.step, size, share)
+        self._run_anew(steps)
+        return steps
+
+    def _move(self, allocation: Allocation, share: float) -> list[int]:
         if not allocation.is_alternate or allocation.kind in ("scoped", "window"):
             return []
         steps = []

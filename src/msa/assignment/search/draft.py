@@ -75,6 +75,10 @@ class Draft:
         """Take away all allocations at a place."""
         return tuple((n, self._leave(n)) for n in tuple(self.of_place.get(place, ())))
 
+    def take(self, number: int) -> Allocation:
+        """Take away one allocation."""
+        return self._leave(number)
+
     def put(
         self, allocations: Sequence[Allocation], size: int
     ) -> tuple[tuple[int, Allocation], ...] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 
 from msa.assignment.algorithm import AllocationResult, Statistics
 from msa.assignment.allocation import Allocation, AllocationSequence, Position, Use
@@ -42,6 +42,38 @@ def result_of(
             if fetched.value not in changed
         ),
         statistics=_statistics(start, sequence, len(decisions)),
+    )
+
+
+def without_buffers(
+    problem: Problem,
+    start: AllocationResult,
+    buffers: Set[int],
+    allocations: AllocationSequence,
+) -> AllocationResult:
+    """The result whose `allocations` say nothing of some buffers any more."""
+    gone = {v for b in buffers for v in problem.buffers[b]}
+    decisions = tuple(
+        d._replace(
+            served=Served.DEFAULT, failures=Outcome.VIOLATES_ASYNC_COPY_RESOURCE
+        )
+        if d.value in gone
+        else d
+        for d in start.decisions
+    )
+    return dataclasses.replace(
+        start,
+        allocations=allocations,
+        decisions=decisions,
+        buffer_decisions=tuple(
+            d for d in start.buffer_decisions if d.value not in gone
+        ),
+        cross_program_prefetches=tuple(
+            fetched
+            for fetched in start.cross_program_prefetches
+            if fetched.value not in gone
+        ),
+        statistics=_statistics(start, allocations, len(decisions)),
     )
 
 

@@ -26,7 +26,8 @@ from msa.assignment.search.draft import Draft
 from msa.assignment.search.free import FreePlace, free_places
 from msa.assignment.search.improve import Improver
 from msa.assignment.search.ladder import CLEARLY, EQUAL, Ladder
-from msa.assignment.search.record import result_of
+from msa.assignment.search.record import result_of, without_buffers
+from msa.assignment.search.release import release_losses
 from msa.assignment.search.starts import ALL, FAITHFUL, PLAIN, Starts
 
 Progress = Callable[[str, int, int], None]
@@ -43,6 +44,9 @@ _FIRST_SHARE: Final = 0.13
 
 _IMPROVED: Final = 2
 """Starts that are improved."""
+
+_RELEASE_SHARE: Final = 0.1
+"""Share of what an attempt is given that finding losses of tied values may take."""
 
 _MORE_SHARE: Final = 0.2
 """Share of the work on a rung that starts from the plan of the one below."""
@@ -89,10 +93,10 @@ class _Attempt:
         """Improve it, down to `goal` seconds; what is left of the budget."""
         if self.seconds <= goal:
             return budget
-        search, start = self._search, self._start
+        search = self._search
         if self._free is None:
-            free = search.free(start.allocations, self._capacity)
-            self._free = {**start.free, **free}
+            budget = self._release(budget)
+        assert self._free is not None
         rng = None
         if search.seed:
             rng = random.Random(f"{search.seed} {self._capacity} {self._name}")
@@ -102,6 +106,24 @@ class _Attempt:
         improver.run(goal)
         self.seconds = improver.seconds
         return improver.left
+
+    def _release(self, budget: float) -> float:
+        """Take out what is moved at a loss, and find what may be decided anew."""
+        search, start = self._search, self._start
+        free = search.free(start.allocations, self._capacity)
+        self._free = {**start.free, **free}
+        share = budget * _RELEASE_SHARE
+        gone, left = release_losses(
+            search.problem, self._draft, self._free, search.wanted, share
+        )
+        if gone:
+            fewer = self._draft.sequence()
+            result = without_buffers(search.problem, start.result, gone, fewer)
+            free = search.free(fewer, self._capacity)
+            self._free = {**start.free, **free}
+            seconds = self.seconds = self._draft.timeline.seconds
+            self._start = _Found(result, tuple(fewer), start.free, seconds)
+        return budget - share + left
 
     def found(self) -> _Found:
         """What it is now; as it was, if it is not clearly faster."""
@@ -136,8 +158,8 @@ class _Search:
         self._in_place = in_place
         self._dead = dead
         self._progress = progress
-        self._wanted = {c.value for c in problem.cross_program if c.annotated}
-        self._wanted |= {
+        self.wanted = {c.value for c in problem.cross_program if c.annotated}
+        self.wanted |= {
             v.id for v in problem.values if dead and v.position.step in dead
         }
 
@@ -153,7 +175,7 @@ class _Search:
             self.problem,
             capacity,
             allocations,
-            bound=self._wanted,
+            bound=self.wanted,
             in_place=self._in_place,
         )
 

@@ -21,6 +21,7 @@ from msa.analysis.simulation.machine import (
     Trips,
 )
 from msa.assignment.allocation import Allocation, CopyAllocation, SlicedCopyAllocation
+from msa.assignment.copy_times import done_at, started_after
 from msa.assignment.estimate import Loop, loops_of
 from msa.assignment.problem import Problem
 from msa.assignment.search.accesses import Accesses
@@ -36,8 +37,12 @@ _SAME_BYTES: Final = 1e-3
 
 
 class _Event(NamedTuple):
-    """Start or end of a copy, in the order in which they happen at one boundary."""
+    """Start or end of a copy, in the order in which they happen at one boundary.
 
+    `asked` is the boundary that the plan names.
+    """
+
+    asked: int
     phase: int
     evictions_first: int
     done: int
@@ -141,13 +146,16 @@ class Timeline:
         else:
             return
         done = allocation.done_before
-        for part, (start, size) in enumerate(rows):
+        step = allocation.position.step
+        end = done_at(self._problem, done, step)
+        for part, (asked, size) in enumerate(rows):
+            start = started_after(self._problem, asked, step)
             phase = 0 if start + 1 == done else 1
-            key = (-direction, done, start, number, part)
+            key = (-direction, done, asked, number, part)
             self._touch(start + 1)
-            self._touch(done)
-            yield start + 1, _Event(phase, *key, False, size)
-            yield done, _Event(0, *key, True, size)
+            self._touch(end)
+            yield start + 1, _Event(start + 1, phase, *key, False, size)
+            yield end, _Event(done, 0, *key, True, size)
 
     def _touch(self, boundary: int) -> None:
         self._low = min(self._low, boundary)
@@ -305,12 +313,12 @@ class Timeline:
                     made.append(_Mark(place, machine.clock, machine.in_flight()))
             for event in events[place]:
                 if event.ends:
-                    waited = machine.wait(event.number * 64 + event.part, -event[1])
+                    waited = machine.wait(event.number * 64 + event.part, -event.evictions_first)
                     if waited and made is not None:
                         self._note(place, waited)
                 else:
                     machine.start(
-                        event.number * 64 + event.part, event.amount, -event[1]
+                        event.number * 64 + event.part, event.amount, -event.evictions_first
                     )
             at += 1
         self.work += at - begun + 1

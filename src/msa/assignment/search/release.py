@@ -1,0 +1,114 @@
+"""Buffers that the greedy plan moves at a loss, whole.
+
+Values tied by loops, branches or operations in place are not decided one by one. A
+buffer of such values whose copies are waited for may cost more than it brings: it is
+tried in default memory altogether. What it holds may be decided anew then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from msa.assignment.allocation import (
+    Allocation,
+    CopyAllocation,
+    MirroredAllocation,
+    ParentAllocation,
+    PinnedAllocation,
+    Position,
+)
+from msa.assignment.problem import Problem
+from msa.assignment.search.draft import Draft
+from msa.assignment.search.free import FreePlace
+
+_LESS: Final = 1.0 - 1e-9
+_KINDS: Final = frozenset(
+    {PinnedAllocation, CopyAllocation, MirroredAllocation, ParentAllocation}
+)
+
+
+def release_losses(
+    problem: Problem,
+    draft: Draft,
+    free: Mapping[Position, FreePlace],
+    kept: Iterable[int],
+    budget: float,
+) -> tuple[set[int], float]:
+    """Take tied buffers out of the draft while the program gets faster without them.
+
+    Args:
+        problem: the problem.
+        draft: changed.
+        free: places that are decided by themselves anyway.
+        kept: values that stay where they are.
+        budget: boundaries that may be passed.
+
+    Returns:
+        Buffers that went, and what is left of the budget.
+    """
+    gone: set[int] = set()
+    timeline = draft.timeline
+    seconds = timeline.commit()
+    for buffer, numbers in _candidates(problem, draft, free, set(kept)):
+        if budget <= 0:
+            break
+        start = timeline.bookmark()
+        before = timeline.work
+        lifted = [(number, draft.take(number)) for number in numbers]
+        found = timeline.run()
+        budget -= timeline.work - before + len(numbers)
+        if found < seconds * _LESS:
+            before = timeline.work
+            seconds = timeline.commit()
+            budget -= timeline.work - before
+            gone.add(buffer)
+        else:
+            draft.put_back(lifted)
+            timeline.back_to(start)
+    timeline.forget()
+    return gone, budget
+
+
+def _candidates(
+    problem: Problem,
+    draft: Draft,
+    free: Mapping[Position, FreePlace],
+    kept: set[int],
+) -> list[tuple[int, list[int]]]:
+    """Buffers that may go, with their allocations; those waited for the longest first."""
+    stalls = draft.timeline.stalls
+    if not stalls:
+        return []
+    members: dict[int, list[int]] = {}
+    waits: dict[int, float] = {}
+    fixed: set[int] = {problem.values[value].buffer for value in kept}
+    for number, allocation in draft.allocations.items():
+        if allocation.value < 0:
+            continue
+        buffer = problem.values[allocation.value].buffer
+        members.setdefault(buffer, []).append(number)
+        if _stays(problem, allocation):
+            fixed.add(buffer)
+        source = allocation.depends_on
+        if source is not None:
+            of_source = problem.values[source.value].buffer
+            if of_source != buffer:
+                fixed |= {buffer, of_source}
+        if allocation.is_copy_like and allocation.position not in free:
+            wait = stalls.get(allocation.available, 0.0)
+            waits[buffer] = waits.get(buffer, 0.0) + wait
+    found = [b for b, wait in waits.items() if wait > 0.0 and b not in fixed]
+    found.sort(key=lambda b: (-waits[b], b))
+    return [(b, members[b]) for b in found]
+
+
+def _stays(problem: Problem, allocation: Allocation) -> bool:
+    if type(allocation) not in _KINDS:
+        return True
+    if isinstance(allocation, CopyAllocation) and (
+        allocation.replaces is not None or allocation.existing_start is not None
+    ):
+        return True
+    value = problem.values[allocation.value]
+    return value.pinned or value.reserved
