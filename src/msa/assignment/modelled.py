@@ -73,6 +73,7 @@ def modelled(
         frozenset(step for step, x in enumerate(steps) if is_removable(x)),
         forwarded,
         float(
-            costs.size(word) + costs.options.shape_size(Shape.tuple_of(word, word, word))
+            costs.size(word)
+            + costs.options.shape_size(Shape.tuple_of(word, word, word))
         ),
     )

@@ -132,6 +132,18 @@ def test_random_programs_with_branches_loops_and_dead_code(seed: int) -> None:
     assert estimate.lower_bound_seconds <= estimate.after_seconds * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("seed", [1, 4, 9, 13])
+def test_more_capacity_is_never_worse_with_branches_loops_and_dead_code(
+    seed: int,
+) -> None:
+    module = random_module(seed)
+    times = [
+        plan(module, 2.0**-doublings, strategy="search").estimate.after_seconds
+        for doublings in range(12, 3, -1)
+    ]
+    assert all(b <= a * (1 + 1e-9) for a, b in pairwise(times))
+
+
 # -- tiny problems: bound <= optimum <= search <= greedy ---------------------------------
 
 

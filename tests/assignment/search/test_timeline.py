@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 import msa
 from msa.assignment.allocation import Allocation
+from msa.assignment.dead_steps import DeadSteps
 from msa.assignment.estimate import Estimator
 from msa.assignment.problem import Problem
 from msa.assignment.search.timeline import Timeline
+from msa.testing import random_module
 
 DATA = Path(__file__).parents[2] / "data"
 NAMES = ("ring_buffer_loop", "nested_while", "mlp_forward", "collectives_zoo")
@@ -100,3 +102,61 @@ def test_one_change_passes_few_boundaries() -> None:
             passed.append(timeline.work - start)
     assert len(passed) > 50
     assert sum(passed) / len(passed) < whole / 4
+
+
+def planned_at_random(seed: int, capacity: int, strategy: str) -> msa.Assignment:
+    target = msa.Target.preset("tpu_v5e").replace(alternate_memory_bytes=capacity)
+    return msa.assign(random_module(seed), target, msa.Options(strategy=strategy))
+
+
+def changes_what_is_there(plan: msa.Assignment) -> bool:
+    """Whether the plan makes tuples, or lets the program's own copies move bytes.
+
+    Lowering makes a new tuple where something else reads the old one too.
+    """
+    known = {x.name for x in plan.problem.keys}
+    ours = {x for pairs in plan.lowered.copies.values() for pair in pairs for x in pair}
+    for computation in plan.module.schedule or ():
+        for x in computation.instructions:
+            if x.opcode == "tuple" and x.name not in known:
+                return True
+            if x.opcode in ("copy-start", "async-start") and x not in ours:
+                return True
+    return False
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    capacity=st.sampled_from((512, 3000, 16384)),
+    strategy=st.sampled_from(("greedy", "search")),
+)
+def test_random_programs_are_timed_as_they_are_simulated(
+    seed: int, capacity: int, strategy: str
+) -> None:
+    """With loops, branches, calls, dead code and asynchronous operations."""
+    try:
+        plan = planned_at_random(seed, capacity, strategy)
+    except msa.CapacityError:
+        return
+    problem, allocations = plan.problem, plan.result.allocations
+    timeline = Timeline(problem, DeadSteps(problem).of(allocations))
+    for number, allocation in enumerate(allocations):
+        timeline.add(number, allocation)
+    simulated = msa.simulate(plan.module, plan.target).elapsed_seconds
+    assert simulated == plan.estimate.after_seconds
+    assert timeline.commit() == pytest.approx(
+        Estimator(problem).seconds(allocations), rel=1e-12
+    )
+    if not changes_what_is_there(plan):
+        assert timeline.seconds == pytest.approx(simulated, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_corpus_is_timed_as_it_is_simulated(name: str) -> None:
+    target = msa.Target.preset("tpu_v5e").replace(alternate_memory_bytes=4 << 20)
+    plan = msa.assign(msa.load(next(DATA.glob(f"{name}.opt.hlo*"))), target)
+    timeline = Timeline(plan.problem)
+    for number, allocation in enumerate(plan.result.allocations):
+        timeline.add(number, allocation)
+    assert timeline.commit() == pytest.approx(plan.estimate.after_seconds, rel=1e-12)

@@ -10,6 +10,7 @@ begins afresh.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence, Set
 from itertools import accumulate
 from typing import Final
@@ -21,10 +22,16 @@ _FLAT: Final = 1.06
 """Half the room costs little if the bound is at most so many times as high."""
 
 _GROUP: Final = 3
-"""Rungs of a ladder that support each other at most."""
+"""Rungs of a ladder that support each other at most; one more in short programs."""
+
+SHORT: Final = 400
+"""Steps of a program, up to which more is tried."""
 
 _SLACK: Final = 1.25
 """Room that packing may waste, as a multiple of what is live at once."""
+
+_LEAST_SLACK: Final = 1.04
+"""The same for a rung, which is taken rather than a capacity right above it."""
 
 EQUAL: Final = 1.0 + 1e-9
 """A time is reached by less than so many times it: sums are rounded."""
@@ -34,16 +41,26 @@ CLEARLY: Final = 1.0 + 1e-8
 
 
 class Ladder:
-    """The rungs of one problem: a capacity, half of it, a quarter, … in bytes.
+    """The rungs of one problem: a capacity, and the powers of two below, in bytes.
 
     What is said of a rung depends on the rung alone, not on where the ladder begins.
 
     Attributes:
-        top: the highest rung worth a search, given a capacity: that, unless everything
-            has room at once with less.
+        top: the highest rung worth a search, given a capacity: that, or what is enough
+            for everything at once.
     """
 
-    __slots__ = ("_bounds", "_dead", "_least", "_problem", "_trips", "_wanted", "top")
+    __slots__ = (
+        "_bounds",
+        "_capacity",
+        "_dead",
+        "_group",
+        "_highest",
+        "_least",
+        "_problem",
+        "_trips",
+        "top",
+    )
 
     def __init__(
         self,
@@ -58,10 +75,15 @@ class Ladder:
         self._bounds: dict[int, float] = {}
         placeable = [value for value in problem.values if _takes_room(value)]
         self._least = min((value.size for value in placeable), default=capacity + 1)
-        self._wanted = max(_SLACK * _most_live(problem, placeable), self._least, 1)
-        self.top = capacity
-        while self.top // 2 >= self._wanted:
-            self.top //= 2
+        live = _most_live(problem, placeable)
+        enough = max(math.ceil(_SLACK * live), self._least, 1)
+        rung = 1 << enough.bit_length() - 1
+        if rung >= max(_LEAST_SLACK * live, self._least):
+            enough = rung  # one rung less to search
+        self._highest = (enough - 1).bit_length() - 1
+        self._group = _GROUP + (problem.end <= SHORT)
+        self._capacity = capacity
+        self.top = min(capacity, enough)
 
     def bound(self, rung: int) -> float:
         """Seconds that every plan takes that fits a rung. Near linear, asked once."""
@@ -76,22 +98,26 @@ class Ladder:
     def support(self, rung: int) -> int | None:
         """The next lower rung, if its plans may be nearly as good; None: they are not.
 
-        Supported rungs are at most two in a row, so that the work is bounded.
+        Supported rungs are at most so many in a row that the work is bounded.
         """
-        below = rung // 2
-        if below < self._least or not self._level(rung) % _GROUP:
+        doublings = (rung - 1).bit_length()
+        below = 1 << doublings - 1 if doublings else 0
+        if below < self._least:
+            return None
+        # Counted down from what is enough for everything.
+        level = self._highest - doublings + 1
+        if rung == 1 << doublings and level % self._group == self._group - 1:
             return None
         if self.bound(below) > self.bound(rung) * _FLAT:
             return None
         return below
 
-    def _level(self, rung: int) -> int:
-        """Place of a rung in its group, counted up to where everything has room."""
-        doublings = 0
-        while rung < self._wanted:
-            rung *= 2
-            doublings += 1
-        return _GROUP - 1 - doublings % _GROUP
+    def above(self) -> list[int]:
+        """Rungs between the top and the capacity at which greedy plans count, too."""
+        if self._problem.end > SHORT:
+            return []
+        first = 1 << self.top.bit_length()
+        return [rung for rung in (first, 2 * first) if rung < self._capacity]
 
 
 def _takes_room(value: Value) -> bool:

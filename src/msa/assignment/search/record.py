@@ -54,9 +54,7 @@ def without_buffers(
     """The result whose `allocations` say nothing of some buffers any more."""
     gone = {v for b in buffers for v in problem.buffers[b]}
     decisions = tuple(
-        d._replace(
-            served=Served.DEFAULT, failures=Outcome.VIOLATES_ASYNC_COPY_RESOURCE
-        )
+        d._replace(served=Served.DEFAULT, failures=Outcome.VIOLATES_ASYNC_COPY_RESOURCE)
         if d.value in gone
         else d
         for d in start.decisions

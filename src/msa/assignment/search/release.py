@@ -50,7 +50,7 @@ def release_losses(
     gone: set[int] = set()
     timeline = draft.timeline
     seconds = timeline.commit()
-    for buffer, numbers in _candidates(problem, draft, free, set(kept)):
+    for buffer, numbers in _candidates(problem, draft, free, kept):
         if budget <= 0:
             break
         start = timeline.bookmark()
@@ -74,20 +74,44 @@ def _candidates(
     problem: Problem,
     draft: Draft,
     free: Mapping[Position, FreePlace],
-    kept: set[int],
+    kept: Iterable[int],
 ) -> list[tuple[int, list[int]]]:
     """Buffers that may go, with their allocations; those waited for the longest first."""
     stalls = draft.timeline.stalls
     if not stalls:
         return []
-    members: dict[int, list[int]] = {}
     waits: dict[int, float] = {}
-    fixed: set[int] = {problem.values[value].buffer for value in kept}
+    for allocation in draft.allocations.values():
+        if allocation.is_copy_like and allocation.position not in free:
+            buffer = problem.values[allocation.value].buffer
+            wait = stalls.get(allocation.available, 0.0)
+            waits[buffer] = waits.get(buffer, 0.0) + wait
+    movable = movable_buffers(problem, draft.allocations.values(), kept)
+    found = [b for b, wait in waits.items() if wait > 0.0 and b in movable]
+    found.sort(key=lambda b: (-waits[b], b))
+    members: dict[int, list[int]] = {buffer: [] for buffer in found}
     for number, allocation in draft.allocations.items():
+        if allocation.value >= 0:
+            buffer = problem.values[allocation.value].buffer
+            if buffer in members:
+                members[buffer].append(number)
+    return list(members.items())
+
+
+def movable_buffers(
+    problem: Problem, allocations: Iterable[Allocation], kept: Iterable[int]
+) -> set[int]:
+    """Buffers that may be in default memory altogether. Linear.
+
+    Not those of the values `kept`, nor those that others depend on.
+    """
+    fixed: set[int] = {problem.values[value].buffer for value in kept}
+    found: set[int] = set()
+    for allocation in allocations:
         if allocation.value < 0:
             continue
         buffer = problem.values[allocation.value].buffer
-        members.setdefault(buffer, []).append(number)
+        found.add(buffer)
         if _stays(problem, allocation):
             fixed.add(buffer)
         source = allocation.depends_on
@@ -95,12 +119,7 @@ def _candidates(
             of_source = problem.values[source.value].buffer
             if of_source != buffer:
                 fixed |= {buffer, of_source}
-        if allocation.is_copy_like and allocation.position not in free:
-            wait = stalls.get(allocation.available, 0.0)
-            waits[buffer] = waits.get(buffer, 0.0) + wait
-    found = [b for b, wait in waits.items() if wait > 0.0 and b not in fixed]
-    found.sort(key=lambda b: (-waits[b], b))
-    return [(b, members[b]) for b in found]
+    return found - fixed
 
 
 def _stays(problem: Problem, allocation: Allocation) -> bool:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Final, NamedTuple
 
 from msa.assignment.algorithm import AllocationResult
-from msa.assignment.allocation import Allocation, Position
+from msa.assignment.allocation import Allocation, AllocationSequence, Position
 from msa.assignment.estimate import Estimator
 from msa.assignment.options import Options
 from msa.assignment.problem import Problem
@@ -25,9 +25,9 @@ from msa.assignment.refine import may_refine, may_retime
 from msa.assignment.search.draft import Draft
 from msa.assignment.search.free import FreePlace, free_places
 from msa.assignment.search.improve import Improver
-from msa.assignment.search.ladder import CLEARLY, EQUAL, Ladder
+from msa.assignment.search.ladder import CLEARLY, EQUAL, SHORT, Ladder
 from msa.assignment.search.record import result_of, without_buffers
-from msa.assignment.search.release import release_losses
+from msa.assignment.search.release import movable_buffers, release_losses
 from msa.assignment.search.starts import ALL, FAITHFUL, PLAIN, Starts
 
 Progress = Callable[[str, int, int], None]
@@ -65,6 +65,7 @@ class _Attempt:
     """A plan that is being improved with some room.
 
     Attributes:
+        start: the plan as it was.
         seconds: of the plan as it is now.
     """
 
@@ -74,24 +75,26 @@ class _Attempt:
         "_free",
         "_name",
         "_search",
-        "_start",
+        "_settled",
         "seconds",
+        "start",
     )
 
     def __init__(
         self, search: _Search, start: _Found, capacity: int, name: str
     ) -> None:
         self._search = search
-        self._start = start
+        self.start = start
         self._capacity = capacity
         self._name = name
         self._free: dict[Position, FreePlace] | None = None
+        self._settled = False
         self._draft = search.draft(start.allocations, capacity)
         self.seconds = self._draft.timeline.seconds
 
     def improve(self, budget: float, goal: float) -> float:
         """Improve it, down to `goal` seconds; what is left of the budget."""
-        if self.seconds <= goal:
+        if self.seconds <= goal or self._settled or budget <= 0:
             return budget
         search = self._search
         if self._free is None:
@@ -105,11 +108,12 @@ class _Attempt:
         )
         improver.run(goal)
         self.seconds = improver.seconds
+        self._settled = improver.left > 0
         return improver.left
 
     def _release(self, budget: float) -> float:
         """Take out what is moved at a loss, and find what may be decided anew."""
-        search, start = self._search, self._start
+        search, start = self._search, self.start
         free = search.free(start.allocations, self._capacity)
         self._free = {**start.free, **free}
         share = budget * _RELEASE_SHARE
@@ -122,12 +126,12 @@ class _Attempt:
             free = search.free(fewer, self._capacity)
             self._free = {**start.free, **free}
             seconds = self.seconds = self._draft.timeline.seconds
-            self._start = _Found(result, tuple(fewer), start.free, seconds)
+            self.start = _Found(result, tuple(fewer), start.free, seconds)
         return budget - share + left
 
     def found(self) -> _Found:
         """What it is now; as it was, if it is not clearly faster."""
-        start = self._start
+        start = self.start
         if self._free is None or start.seconds < self.seconds * CLEARLY:
             return start._replace(seconds=min(start.seconds, self.seconds))
         allocations = tuple(self._draft.sequence())
@@ -153,7 +157,7 @@ class _Search:
         self._alignment = options.alignment_in_bytes or problem.machine.alignment
         shrunk = math.sqrt(min(1.0, _LONG / max(problem.end, 1)))
         self._work = _WORK * options.effort * problem.end * shrunk
-        self._starts = starts
+        self.starts = starts
         self._ladder = ladder
         self._in_place = in_place
         self._dead = dead
@@ -182,44 +186,70 @@ class _Search:
     def attempts(self, capacity: int, numbers: Iterable[int]) -> list[_Attempt]:
         """The greedy results with some settings, none of them improved yet."""
         found = []
-        for number, result in self._starts.at(capacity, numbers):
+        for number, result in self.starts.at(capacity, numbers):
             if self._progress is not None:
                 self._progress("searching", number, len(ALL))
             start = _Found(result, tuple(result.allocations), {}, float("inf"))
             found.append(_Attempt(self, start, capacity, str(number)))
         return found
 
+    def _bare(self, attempt: _Attempt, rung: int) -> _Attempt:
+        """The same with nothing placed that need not be."""
+        start = attempt.start
+        buffers = movable_buffers(self.problem, start.allocations, self.wanted)
+        fewer = AllocationSequence(
+            a
+            for a in start.allocations
+            if a.value < 0 or self.problem.values[a.value].buffer not in buffers
+        )
+        result = without_buffers(self.problem, start.result, buffers, fewer)
+        bare = _Found(result, tuple(fewer), {}, float("inf"))
+        return _Attempt(self, bare, rung, "bare")
+
     def on(self, rung: int) -> _Found | None:
-        """The best plan that is found with the room of a rung; None: there is none."""
-        support = self._ladder.support(rung)
-        below = None if support is None else self.on(support)
-        return self._afresh(rung) if below is None else self._further(rung, below)
+        """The best plan that is found with the room of a rung; None: there is none.
 
-    def _afresh(self, rung: int) -> _Found | None:
-        attempts = self.attempts(rung, ALL)
-        if not attempts:
-            return None
+        It depends on the rung alone, not on what is asked for above it.
+        """
         goal = self._ladder.bound(rung) * EQUAL
+        tried = self.attempts(rung, (PLAIN,))
         left = self._work
-        attempts.sort(key=_seconds)
-        for attempt in attempts[:_IMPROVED]:
-            share = self._work * _FIRST_SHARE
+        short = self.problem.end <= SHORT
+        share = self._work * _FIRST_SHARE
+        if tried and short:
+            left -= share - tried[0].improve(share, goal)
+            if tried[0].seconds <= goal:
+                return tried[0].found()
+        support = self._ladder.support(rung)
+        fastest = min((attempt.seconds for attempt in tried), default=math.inf)
+        if support is not None and self._ladder.bound(support) > fastest:
+            support = None  # nothing that fits there is as good
+        below = None if support is None else self.on(support)
+        if below is None:
+            tried += self.attempts(rung, ALL[1:])
+            if tried and short:
+                bare = self._bare(tried[0], rung)
+                left -= share - bare.improve(share, goal)
+                tried.append(bare)
+        else:
+            if below.seconds <= goal:
+                return below
+            left = self._work * _MORE_SHARE
+            tried.append(_Attempt(self, below, rung, "below"))
+            if self.problem.end <= _LONG:
+                tried += self.attempts(rung, (FAITHFUL,))
+        if not tried:
+            return None
+        tried.sort(key=_seconds)
+        for attempt in tried[:_IMPROVED] if short or below is None else ():
+            share = min(left, share)
             left -= share - attempt.improve(share, goal)
-        best = min(attempts, key=_seconds)
+        best = min(tried, key=_seconds)
         best.improve(left, goal)
-        return best.found()
-
-    def _further(self, rung: int, below: _Found) -> _Found:
-        goal = self._ladder.bound(rung) * EQUAL
-        if below.seconds <= goal:
-            return below
-        attempts = [_Attempt(self, below, rung, "below")]
-        long = self.problem.end > _LONG
-        attempts += self.attempts(rung, (PLAIN,) if long else (PLAIN, FAITHFUL))
-        best = min(attempts, key=_seconds)
-        best.improve(self._work * _MORE_SHARE, goal)
         found = best.found()
-        return below if below.seconds < found.seconds * CLEARLY else found
+        if below is not None and below.seconds < found.seconds * CLEARLY:
+            return below
+        return found
 
 
 def _seconds(attempt: _Attempt) -> float:
@@ -271,6 +301,8 @@ def run_search(
     if ladder.top != capacity or best is None:
         # What the algorithm makes with more room than needed may still be different.
         attempts = search.attempts(capacity, (PLAIN, FAITHFUL))
+        for rung in ladder.above():
+            attempts += search.attempts(rung, (PLAIN,))
         fastest = min(attempts, key=_seconds)
         if best is None or fastest.seconds * CLEARLY < best.seconds:
             best = fastest.found()

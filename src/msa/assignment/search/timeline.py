@@ -313,12 +313,16 @@ class Timeline:
                     made.append(_Mark(place, machine.clock, machine.in_flight()))
             for event in events[place]:
                 if event.ends:
-                    waited = machine.wait(event.number * 64 + event.part, -event.evictions_first)
+                    waited = machine.wait(
+                        event.number * 64 + event.part, -event.evictions_first
+                    )
                     if waited and made is not None:
                         self._note(place, waited)
                 else:
                     machine.start(
-                        event.number * 64 + event.part, event.amount, -event.evictions_first
+                        event.number * 64 + event.part,
+                        event.amount,
+                        -event.evictions_first,
                     )
             at += 1
         self.work += at - begun + 1
