@@ -22,7 +22,10 @@ _FLAT: Final = 1.06
 """Half the room costs little if the bound is at most so many times as high."""
 
 _GROUP: Final = 3
-"""Rungs of a ladder that support each other at most; one more in short programs."""
+"""Rungs of a ladder that support each other at most."""
+
+_TINY: Final = 100
+"""Steps of a program, up to which greedy plans with more room are cheap."""
 
 SHORT: Final = 400
 """Steps of a program, up to which more is tried."""
@@ -54,7 +57,6 @@ class Ladder:
         "_bounds",
         "_capacity",
         "_dead",
-        "_group",
         "_highest",
         "_least",
         "_problem",
@@ -81,7 +83,6 @@ class Ladder:
         if rung >= max(_LEAST_SLACK * live, self._least):
             enough = rung  # one rung less to search
         self._highest = (enough - 1).bit_length() - 1
-        self._group = _GROUP + (problem.end <= SHORT)
         self._capacity = capacity
         self.top = min(capacity, enough)
 
@@ -106,7 +107,7 @@ class Ladder:
             return None
         # Counted down from what is enough for everything.
         level = self._highest - doublings + 1
-        if rung == 1 << doublings and level % self._group == self._group - 1:
+        if rung == 1 << doublings and level % _GROUP == _GROUP - 1:
             return None
         if self.bound(below) > self.bound(rung) * _FLAT:
             return None
@@ -114,10 +115,10 @@ class Ladder:
 
     def above(self) -> list[int]:
         """Rungs between the top and the capacity at which greedy plans count, too."""
-        if self._problem.end > SHORT:
+        if self._problem.end > _TINY:
             return []
         first = 1 << self.top.bit_length()
-        return [rung for rung in (first, 2 * first) if rung < self._capacity]
+        return [first] if first < self._capacity else []
 
 
 def _takes_room(value: Value) -> bool:

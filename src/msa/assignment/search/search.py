@@ -42,6 +42,9 @@ fewer plans are made with other settings."""
 _FIRST_SHARE: Final = 0.13
 """Share of the work that each of the best starts is given before one is chosen."""
 
+_FAR: Final = 1.15
+"""A greedy plan with half the room does not get as good if it takes so much longer."""
+
 _IMPROVED: Final = 2
 """Starts that are improved."""
 
@@ -206,10 +209,11 @@ class _Search:
         bare = _Found(result, tuple(fewer), {}, float("inf"))
         return _Attempt(self, bare, rung, "bare")
 
-    def on(self, rung: int) -> _Found | None:
+    def on(self, rung: int, limit: float = math.inf) -> _Found | None:
         """The best plan that is found with the room of a rung; None: there is none.
 
-        It depends on the rung alone, not on what is asked for above it.
+        It depends on the rung alone, not on what is asked for above it; but there is
+        none, either, if the greedy plan improved a little takes longer than `limit`.
         """
         goal = self._ladder.bound(rung) * EQUAL
         tried = self.attempts(rung, (PLAIN,))
@@ -220,11 +224,13 @@ class _Search:
             left -= share - tried[0].improve(share, goal)
             if tried[0].seconds <= goal:
                 return tried[0].found()
+            if tried[0].seconds > limit:
+                return None
         support = self._ladder.support(rung)
         fastest = min((attempt.seconds for attempt in tried), default=math.inf)
         if support is not None and self._ladder.bound(support) > fastest:
             support = None  # nothing that fits there is as good
-        below = None if support is None else self.on(support)
+        below = None if support is None else self.on(support, fastest * _FAR)
         if below is None:
             tried += self.attempts(rung, ALL[1:])
             if tried and short:
@@ -241,7 +247,7 @@ class _Search:
         if not tried:
             return None
         tried.sort(key=_seconds)
-        for attempt in tried[:_IMPROVED] if short or below is None else ():
+        for attempt in tried[:_IMPROVED] if below is None else ():
             share = min(left, share)
             left -= share - attempt.improve(share, goal)
         best = min(tried, key=_seconds)
