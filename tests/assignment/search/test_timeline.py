@@ -109,16 +109,26 @@ def planned_at_random(seed: int, capacity: int, strategy: str) -> msa.Assignment
     return msa.assign(random_module(seed), target, msa.Options(strategy=strategy))
 
 
-def changes_what_is_there(plan: msa.Assignment) -> bool:
-    """Whether the plan makes tuples, or lets the program's own copies move bytes.
+_OF_TUPLES = ("get-tuple-element", "tuple")
 
-    Lowering makes a new tuple where something else reads the old one too.
+
+def changes_what_is_there(plan: msa.Assignment) -> bool:
+    """Whether the plan makes or names tuples, or the program's own copies move bytes.
+
+    Lowering makes a new tuple where something else reads the old one too, and a new
+    name of an element keeps what makes the tuple. Estimates know of neither, nor of
+    what an allocation's position keeps that nothing read before.
     """
+    dead = DeadSteps(plan.problem).of(plan.result.allocations)
+    gone = {plan.problem.names[step] for step in dead}
+    for computation in plan.module.schedule or ():
+        if any(x.name in gone for x in computation.instructions):
+            return True
     known = {x.name for x in plan.problem.keys}
     ours = {x for pairs in plan.lowered.copies.values() for pair in pairs for x in pair}
     for computation in plan.module.schedule or ():
         for x in computation.instructions:
-            if x.opcode == "tuple" and x.name not in known:
+            if x.opcode in _OF_TUPLES and x.name not in known:
                 return True
             if x.opcode in ("copy-start", "async-start") and x not in ours:
                 return True
