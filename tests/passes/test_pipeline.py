@@ -12,6 +12,7 @@ import msa
 from msa.analysis import AnalysisManager
 from msa.errors import InternalError, OptionsError
 from msa.passes import Pass, Pipeline, pass_names
+from msa.passes.dead_code import EliminateDeadCode
 from msa.passes.pipeline import parse_pipeline
 
 TEXT = """
@@ -72,6 +73,7 @@ def test_bad_pipelines_are_typed_errors(text: str, message: str) -> None:
         ("cse{layout_sensitive=7}", 1, "true or false"),
         ("cse,host-offload{automatic_host_compute=maybe}", 5, "true or false"),
         ("schedule{algorithm=list,algorithm=dfs}", 1, "a form such as"),
+        ("rematerialize{memory-limit=1,memory_limit=2}", 1, "a form such as"),
         ("schedule{algorithm=3}", 1, "a word"),
     ],
 )
@@ -85,7 +87,9 @@ def test_bad_pipelines_say_where_and_what_to_try(
     assert caught.value.hint
 
 
-@pytest.mark.parametrize("given", [None, 3, ["dce"], [None], object()])
+@pytest.mark.parametrize(
+    "given", [None, 3, ["dce"], [None], object(), [EliminateDeadCode]]
+)
 def test_what_is_no_pipeline(given: object) -> None:
     with pytest.raises(OptionsError, match="text or passes"):
         Pipeline(given)  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from msa.dealloc.interpreter import Finding, Interpreter, Run, explore
 from msa.dealloc.ir import Function
+from msa.dealloc.verifier import verify_function
 from msa.hlo.arguments import expect
 
 
@@ -62,6 +63,9 @@ def check(
     run without frees and with copies into the `marked` values; where that differs
     from the plain meaning the path is noted as an alias mutation.
 
+    Raises:
+        BufferIRError: a function breaks a rule of the IR.
+
     >>> from msa.dealloc import parse_function
     >>> function = parse_function('''
     ... func @f() {
@@ -76,6 +80,8 @@ def check(
     function = expect(function, Function, where="check", what="a Function")
     if reference is not None:
         reference = expect(reference, Function, where="check", what="a Function")
+        verify_function(reference)
+    verify_function(function)
     report = CheckReport()
     names = tuple(marked)
     if scripts is None:

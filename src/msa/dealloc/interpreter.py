@@ -18,7 +18,16 @@ import numpy as np
 import numpy.typing as npt
 
 from msa.dealloc.errors import BufferIRError
-from msa.dealloc.ir import VIEWS, BufferType, Function, Operation, Region, Value
+from msa.dealloc.ir import (
+    VIEWS,
+    BufferType,
+    Function,
+    Operation,
+    Region,
+    Type,
+    Value,
+)
+from msa.dealloc.signatures import is_part
 
 POISON: Final = -0x3333333333333333
 _MODULUS: Final = (1 << 61) - 1
@@ -210,17 +219,18 @@ class Interpreter:
         elif kind == "clone":
             source = self._read(op, op.operands[0])
             made = self._new(op.results[0])
-            made.data[:] = source.data
+            made.data[:] = np.resize(source.data, made.data.size)
             self.run_.clone_bytes += made.data.size * 8
             self.values[op.results[0]] = Handle(made)
         elif kind == "copy":
             source = self._read(op, op.operands[0])
             target = self._touch(op, op.operands[1])
-            target.data[:] = source.data
+            target.data[:] = np.resize(source.data, target.data.size)
         elif kind in VIEWS:
             handle = self.values[op.operands[0]]
             self._touch(op, op.operands[0])
-            self.values[op.results[0]] = Handle(handle.object, handle.whole)
+            whole = handle.whole and not is_part(op.operands[0], op.results[0])
+            self.values[op.results[0]] = Handle(handle.object, whole)
         elif kind == "select":
             chosen = op.operands[1 if self._decide() % 2 else 2]
             self._bind(op.results, [self.values[chosen]])
@@ -361,11 +371,12 @@ class Interpreter:
 
     def _finish(self, returned: list[Any], arguments: list[HeapObject]) -> None:
         seen: set[HeapObject] = set()
-        for value in returned:
+        for value, type_ in zip(returned, self.function.result_types, strict=True):
             if not isinstance(value, Handle):
                 continue
             found = value.object
-            self.run_.returned.append(found.data.tolist())
+            data = np.resize(found.data, _count(type_))
+            self.run_.returned.append(data.tolist())
             if found.argument:
                 self._report(Misuse.RETURNED_ARGUMENT, found.name, "return")
             elif found in seen:
@@ -386,7 +397,11 @@ def hash_of(value: int) -> int:
 
 
 def _elements(value: Value) -> int:
-    type_ = value.type
+    return _count(value.type)
+
+
+def _count(type_: Type) -> int:
+    """Elements that stand for a buffer's."""
     assert isinstance(type_, BufferType)
     return min(4, type_.element_count)
 

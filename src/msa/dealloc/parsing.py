@@ -32,6 +32,10 @@ _TOKEN: Final = re.compile(
 )
 
 
+_SIZE: Final = re.compile("[0-9]{1,18}")
+"""A size of a buffer; more digits than any machine addresses are refused."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Token:
     kind: str
@@ -285,7 +289,7 @@ class _Reader:
             self._expect("=")
         quoted = self._is("string")
         if quoted:
-            kind = json.loads(self._take("string", "an operation"))
+            kind = self._json()
         else:
             kind = self._take("word", "an operation")
         operation = Operation(kind)
@@ -325,9 +329,10 @@ class _Reader:
         if not self._done:
             raise self._error("unexpected text")
         operation.attributes = attributes
-        if "aliases" in attributes:
+        aliases = attributes.get("aliases")
+        if isinstance(aliases, dict):  # keys of JSON are text
             attributes["aliases"] = {
-                int(k): v for k, v in attributes["aliases"].items()
+                int(k) if k.isdecimal() else k: v for k, v in aliases.items()
             }
         operation.results = [
             self._define(Value(name, type_, operation, i))
@@ -444,7 +449,7 @@ class _Reader:
         if self._is("type"):
             body = self._take("type", "a type")[4:-1]
             *sizes, dtype = body.split("x")
-            if not dtype or not all(s == "?" or s.isdecimal() for s in sizes):
+            if not dtype or not all(s == "?" or _SIZE.fullmatch(s) for s in sizes):
                 raise self._error(f"cannot read the type buf<{body}>")
             return BufferType(tuple(None if s == "?" else int(s) for s in sizes), dtype)
         return ScalarType(self._take("word", "a type"))
@@ -467,6 +472,8 @@ class _Reader:
         attributes: dict[str, Any] = {}
         while not self._accept("}"):
             key = self._take("word", "an attribute")
+            if key in attributes:
+                raise self._error(f"the attribute {key!r} is given twice")
             attributes[key] = self._json() if self._accept("=") else True
             if not self._peek("}"):
                 self._expect(",")
@@ -487,6 +494,6 @@ class _Reader:
         raw = "".join(token.text for token in self.tokens[start : self.place])
         try:
             return json.loads(raw)
-        except ValueError:
+        except (ValueError, RecursionError):
             self.place = start
             raise self._error("expected a value") from None

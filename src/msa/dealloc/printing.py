@@ -128,7 +128,8 @@ def _header(operation: Operation) -> str:
             pairs = zip(arguments[1:], values[3:], strict=True)
             text += f" iter({', '.join(f'%{a.name} = %{v.name}' for a, v in pairs)})"
         return f"{text}{_types(operation)}{extra}"
-    return f'{_results(operation)}"{kind}"({_list(values)}){_types(operation)}{extra}'
+    name = json.dumps(kind)
+    return f"{_results(operation)}{name}({_list(values)}){_types(operation)}{extra}"
 
 
 def _plain(operation: Operation) -> str:
@@ -149,7 +150,7 @@ def _plain(operation: Operation) -> str:
     elif kind in PLAIN_OPERATIONS:
         body = f"{kind} {_list(values)}".rstrip()
     else:
-        body = f'"{kind}"({_list(values)})'
+        body = f"{json.dumps(kind)}({_list(values)})"
     extra = f" {_attributes(attributes)}" if attributes else ""
     return f"{start}{body}{_types(operation)}{extra}"
 

@@ -15,20 +15,10 @@ from msa.dealloc.ir import (
     Region,
     Value,
 )
+from msa.dealloc.signatures import problem_of
 
-_COUNTS = {
-    "alloca": (0, None),
-    "dealloc": (1, 1),
-    "clone": (1, 1),
-    "copy": (2, 2),
-    "view": (1, None),
-    "cast": (1, 1),
-    "subview": (1, None),
-    "select": (3, 3),
-    "br": (0, 0),
-    "cond_br": (1, 1),
-}
 _SUCCESSORS = {"br": 1, "cond_br": 2}
+_CONDITIONAL = frozenset({"cond_br", "if", "select", "condition"})
 
 
 def verify_module(module: BufferModule) -> None:
@@ -88,9 +78,15 @@ class _Verifier:
             depth, around = depth + 1, around.block.region.parent
         if depth > MAX_NESTING:
             raise self._error(f"operations nest deeper than {MAX_NESTING}")
+        end = _end_of(region)
         for block in region.blocks:
             if not block.operations or not block.terminator.is_terminator:
                 raise self._error(f"block ^{block.name} has no terminator")
+            if block.terminator.kind not in ("br", "cond_br", end):
+                raise self._error(
+                    f"block ^{block.name} ends with {block.terminator.kind!r}, not "
+                    f"with {end!r}"
+                )
             for operation in block.operations[:-1]:
                 if operation.is_terminator:
                     raise self._error(
@@ -99,26 +95,25 @@ class _Verifier:
 
     def _operation(self, operation: Operation) -> None:
         kind = operation.kind
-        low, high = _COUNTS.get(kind, (0, None))
-        count = len(operation.operands)
-        if count < low or (high is not None and count > high):
-            raise self._error(f"{kind!r} has {count} operands")
+        problem = problem_of(operation)
+        if problem:
+            raise self._error(problem)
         if len(operation.successors) != _SUCCESSORS.get(kind, 0):
             raise self._error(f"{kind!r} has {len(operation.successors)} successors")
         for successor in operation.successors:
             if successor.block.region is not operation.block.region:
                 raise self._error(f"{kind!r} branches out of its region")
             self._match(successor.arguments, successor.block.arguments, kind)
-        if kind in ("cond_br", "if", "select", "condition") and (
-            not operation.operands or operation.operands[0].type != I1
-        ):
+        if kind in _CONDITIONAL and operation.operands[0].type != I1:
             raise self._error(f"{kind!r} needs a condition of type i1")
-        if kind in ("dealloc", "clone") and not operation.operands[0].is_buffer:
-            raise self._error(f"{kind!r} needs a buffer")
         if kind == "return":
             types = tuple(v.type for v in operation.operands)
             if types != self.function.result_types:
-                raise self._error(f"returns {types}, not {self.function.result_types}")
+                given, wanted = (
+                    f"({', '.join(map(str, one))})"
+                    for one in (types, self.function.result_types)
+                )
+                raise self._error(f"returns {given}, not {wanted}")
         if kind in STRUCTURED:
             self._structured(operation)
 
@@ -128,6 +123,18 @@ class _Verifier:
             raise self._error(
                 f"{operation.kind!r} has {len(operation.regions)} regions"
             )
+        counted = operation.kind in ("for", "parallel")
+        if operation.kind != "while":
+            for region in operation.regions:
+                arguments = region.entry.arguments
+                if len(arguments) < counted or (
+                    operation.kind != "for" and len(arguments) > counted
+                ):
+                    raise self._error(
+                        f"a region of {operation.kind!r} has {len(arguments)} arguments"
+                    )
+                if counted and arguments[0].is_buffer:
+                    raise self._error(f"{operation.kind!r} counts with scalars")
         for edge in Interfaces().edges(operation) or ():
             given = edge.carrier.operands[edge.first :]
             self._match(given, list(edge.targets), operation.kind)
@@ -205,6 +212,15 @@ class _Verifier:
                         )
                     if operation.kind == "dealloc":
                         freed.add(operation.operands[0])
+
+
+def _end_of(region: Region) -> str:
+    """Kind of the terminators that leave a region."""
+    parent = region.parent
+    if parent is None:
+        return "return"
+    first = parent.kind == "while" and region is parent.regions[0]
+    return "condition" if first else "yield"
 
 
 def _defined(block: Block) -> set[Value]:

@@ -69,7 +69,11 @@ class Pipeline:
             self.steps = parse_pipeline(given)
             return
         self.steps = tuple(given) if isinstance(given, Iterable) else ()
-        wrong = [one for one in self.steps if not isinstance(one, Pass)]
+        wrong = [
+            one
+            for one in self.steps
+            if isinstance(one, type) or not isinstance(one, Pass)
+        ]
         if wrong or not isinstance(given, Iterable):
             raise OptionsError(
                 f"a pipeline is text or passes, not {shown(wrong or given)}",
@@ -156,9 +160,10 @@ def _options(text: str) -> dict[str, Any]:
     options: dict[str, Any] = {}
     for part in filter(None, (p.strip() for p in text.split(","))):
         key, equals, value = part.partition("=")
-        if key.strip() in options:
-            raise OptionsError(f"the option {key.strip()!r} is given twice")
-        options[key.strip()] = _value(value.strip()) if equals else True
+        key = key.strip().replace("-", "_")
+        if key in options:
+            raise OptionsError(f"the option {key!r} is given twice")
+        options[key] = _value(value.strip()) if equals else True
     return options
 
 
