@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import typing
 
 import pytest
 
 import msa
+from msa.assignment import option_types
 from msa.assignment.filters import (
     FIRST,
     LAST,
@@ -19,6 +21,7 @@ from msa.assignment.filters import (
 from msa.assignment.options import (
     CostAnalysisPicker,
     InstructionCountPicker,
+    MemoryBoundLoopOptimizerOptions,
     Options,
     SlicedPrefetchOptions,
 )
@@ -45,6 +48,27 @@ def test_defaults_are_those_of_the_reference_plans() -> None:
     assert not options.enable_window_prefetch
     assert not options.sync_replacement
     assert not options.faithful
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        Options,
+        CostAnalysisPicker,
+        InstructionCountPicker,
+        MemoryBoundLoopOptimizerOptions,
+        SlicedPrefetchOptions,
+        HloOperandFilter,
+        MsaSortOrderOverride,
+        PreferredPrefetchOverride,
+    ],
+)
+def test_defaults_are_what_they_are_declared_as(kind: type) -> None:
+    """They are not checked each time."""
+    hints = typing.get_type_hints(kind)
+    for field in dataclasses.fields(kind):
+        if field.default is not dataclasses.MISSING:
+            option_types._check(field.default, hints[field.name], field.name)
 
 
 def test_options_are_frozen() -> None:

@@ -24,6 +24,7 @@ def check_types(options: Any, prefix: str = "") -> None:
         prefix: stands before the names of fields in messages.
 
     Truth values are no numbers; numbers are finite, and not larger than `LARGEST`.
+    Defaults are taken to be as declared.
 
     >>> from msa.assignment.options import InstructionCountPicker
     >>> check_types(InstructionCountPicker(2, 10))
@@ -34,7 +35,9 @@ def check_types(options: Any, prefix: str = "") -> None:
     """
     declared = _declared(options.__class__)
     for field in fields(options):
-        _check(getattr(options, field.name), declared[field.name], prefix + field.name)
+        value = getattr(options, field.name)
+        if value is not field.default:
+            _check(value, declared[field.name], prefix + field.name)
 
 
 @lru_cache(maxsize=32)
