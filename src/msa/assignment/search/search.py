@@ -28,7 +28,7 @@ from msa.assignment.search.improve import Improver
 from msa.assignment.search.ladder import CLEARLY, EQUAL, SHORT, Ladder
 from msa.assignment.search.record import result_of, without_buffers
 from msa.assignment.search.release import movable_buffers, release_losses
-from msa.assignment.search.starts import ALL, FAITHFUL, PLAIN, Starts
+from msa.assignment.search.starts import ALL, FAITHFUL, PLAIN, Starts, others
 
 Progress = Callable[[str, int, int], None]
 
@@ -232,7 +232,7 @@ class _Search:
             support = None  # nothing that fits there is as good
         below = None if support is None else self.on(support, fastest * _FAR)
         if below is None:
-            tried += self.attempts(rung, ALL[1:])
+            tried += self.attempts(rung, others(self.problem.end))
             if tried and short:
                 bare = self._bare(tried[0], rung)
                 left -= share - bare.improve(share, goal)

@@ -32,6 +32,21 @@ _SETTINGS: Final[tuple[dict[str, Any], ...]] = (
 
 ALL: Final = tuple(range(len(_SETTINGS)))
 
+_FEW: Final = (1, 2, 5)
+"""Numbers of those that make a difference in very small programs, too."""
+
+_SMALL: Final = 40
+"""Steps of such a program: there, most of the time goes into greedy plans."""
+
+
+def others(steps: int) -> tuple[int, ...]:
+    """Numbers of the plans that are worth making beside the plain one.
+
+    >>> others(10), others(10_000)
+    ((1, 2, 5), (1, 2, 3, 4, 5))
+    """
+    return _FEW if steps <= _SMALL else ALL[1:]
+
 
 class Starts:
     """Greedy results of one problem at several capacities.
