@@ -6,7 +6,7 @@ import pytest
 
 import msa
 from msa.errors import TargetError
-from msa.runtime.perf import DeviceDescription, bandwidth_from_clocks
+from msa.runtime.perf import DeviceDescription, MatrixUnit, bandwidth_from_clocks
 from msa.runtime.perf.device import clock_hz
 
 # Cores, clock, bandwidth, cache and capability are the specification's.
@@ -104,3 +104,52 @@ def test_bad_descriptions_are_refused(changes: dict[str, object]) -> None:
         DeviceDescription.preset("a100_40").replace(**changes)
     with pytest.raises(TargetError, match="unknown device"):
         DeviceDescription.preset("nothing")
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["core_count", "clock_rate_ghz", "memory_bandwidth", "dram_to_l2_transaction_size"],
+)
+@pytest.mark.parametrize(
+    "value", [0, -1, float("inf"), float("nan"), "x", None, True, 1e308, 5e-324]
+)
+def test_pt1_rates_are_finite_and_positive(field: str, value: object) -> None:
+    device = DeviceDescription.preset("a100_40")
+    with pytest.raises(TargetError, match=f"{field} must be positive") as caught:
+        device.replace(**{field: value})
+    assert caught.value.where == "a100_40"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("l2_cache_size", -1),
+        ("l1_cache_size_per_core", float("nan")),
+        ("device_memory_size", None),
+        ("copy_bandwidths", {"h2d": 0}),
+        ("copy_bandwidths", {"h2d": float("inf")}),
+        ("copy_bandwidths", 5),
+        ("matrix_units", {"f32": 5}),
+        ("matrix_units", 5),
+    ],
+)
+def test_pt1_sizes_links_and_units_are_checked(field: str, value: object) -> None:
+    with pytest.raises(TargetError):
+        DeviceDescription.preset("a100_40").replace(**{field: value})
+
+
+def test_pt1_a_cache_may_be_missing() -> None:
+    device = DeviceDescription.preset("a100_40").replace(l2_cache_size=0)
+    assert "L2 cache: 0 MB" in device.to_text()
+
+
+@pytest.mark.parametrize("given", [(0, 64), (-1, 64), (float("nan"), 64), ("x", 64)])
+def test_pt1_clocks_are_positive(given: tuple[float, int]) -> None:
+    with pytest.raises(TargetError, match="memory_clock_hz must be positive"):
+        bandwidth_from_clocks(*given)
+
+
+@pytest.mark.parametrize("given", [(0, 1), (1, float("inf")), (1, 1, -1.0)])
+def test_pt1_matrix_units_do_something(given: tuple[int, int]) -> None:
+    with pytest.raises(TargetError):
+        MatrixUnit(*given)

@@ -9,14 +9,46 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from types import MappingProxyType
 from typing import Any, Final
 
-from msa.errors import TargetError
+from msa.errors import TargetError, shown
 from msa.target import Target
 
 GPU_PLATFORMS: Final = ("CUDA", "ROCM", "oneAPI")
 PLATFORMS: Final = (*GPU_PLATFORMS, "CPU", "SIM")
+
+
+_RATES: Final = (
+    "core_count",
+    "fpus_per_core",
+    "clock_rate_ghz",
+    "memory_bandwidth",
+    "memory_transactions_per_clock",
+    "dram_to_l2_transaction_size",
+)
+_SIZES: Final = (
+    "l2_cache_size",
+    "l1_cache_size_per_core",
+    "shared_memory_per_block",
+    "registers_per_core",
+    "device_memory_size",
+)
+_SMALLEST: Final = 1e-30
+_LARGEST: Final = 1e30
+"""Numbers of devices between these: products and quotients of them stay finite."""
+
+
+def _number(value: Any, what: str, device: Any, *, least: float) -> None:
+    """Refuse what is no number from `least` to `_LARGEST`."""
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not number or not least <= value <= _LARGEST:
+        bound = "positive" if least else "at least 0"
+        raise TargetError(
+            f"{what} must be {bound} and at most {_LARGEST:g}, not {shown(value)}",
+            where=str(device),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +67,11 @@ class MatrixUnit:
     units_per_core: int
     ops_per_clock: int
     clock_rate_ghz: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("units_per_core", "ops_per_clock"):
+            _number(getattr(self, name), name, "MatrixUnit", least=_SMALLEST)
+        _number(self.clock_rate_ghz, "clock_rate_ghz", "MatrixUnit", least=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +131,25 @@ class DeviceDescription:
             raise TargetError(
                 f"unknown platform {self.platform!r}", hint=f"one of {PLATFORMS}"
             )
-        for name in (
-            "core_count",
-            "fpus_per_core",
-            "clock_rate_ghz",
-            "memory_bandwidth",
-            "memory_transactions_per_clock",
-            "dram_to_l2_transaction_size",
-        ):
-            if not getattr(self, name) > 0:
-                raise TargetError(f"{name} must be positive", where=self.name)
+        for name in _RATES:
+            _number(getattr(self, name), name, self.name, least=_SMALLEST)
+        for name in _SIZES:
+            _number(getattr(self, name), name, self.name, least=0)
+        rates, units = self.copy_bandwidths, self.matrix_units
+        if not isinstance(rates, Mapping) or not isinstance(units, Mapping):
+            raise TargetError(
+                "copy_bandwidths and matrix_units map names to numbers and units",
+                where=str(self.name),
+            )
+        for link, rate in rates.items():
+            _number(rate, f"the bandwidth of {link}", self.name, least=_SMALLEST)
+        for element_type, unit in units.items():
+            if not isinstance(unit, MatrixUnit):
+                raise TargetError(
+                    f"matrix_units of {element_type} is a MatrixUnit, not "
+                    f"{shown(unit)}",
+                    where=str(self.name),
+                )
 
     def to_text(self) -> str:
         """The device as keys of tuned operations name it.
@@ -193,9 +239,15 @@ class DeviceDescription:
 def bandwidth_from_clocks(memory_clock_hz: float, bus_bits: int) -> float:
     """Bytes/s of memory that moves data twice a clock.
 
+    Raises:
+        TargetError: a number that is not positive.
+
     >>> round(bandwidth_from_clocks(877e6, 4096) / 1e9, 1)
     898.0
     """
+    where = "bandwidth_from_clocks"
+    _number(memory_clock_hz, "memory_clock_hz", where, least=_SMALLEST)
+    _number(bus_bits, "bus_bits", where, least=_SMALLEST)
     return 2 * memory_clock_hz * bus_bits / 8
 
 
