@@ -178,8 +178,8 @@ def test_contradiction_names_both_H12_MB4() -> None:
     with pytest.raises(BindingError) as caught:
         colors(text, GpuColoring(user_buffers=True))
     assert set(caught.value.colors) == {1, 5}
-    assert "x" in str(caught.value)
-    assert "r" in str(caught.value)
+    assert "in memory space 5 by x (layout)" in str(caught.value)
+    assert "in 1 by r (collective)" in str(caught.value)
 
 
 def test_storage_shared_in_place_H13() -> None:
