@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
 import msa
 from msa.analysis import AnalysisManager
 from msa.analysis.copy_insertion.conflicts import find_conflicts
+from msa.errors import HloError
 from msa.hlo.verifier import find_violations
+from msa.runtime.proving.inputs import random_inputs
 from msa.testing import RandomModuleOptions, random_module
+from msa.testing.random_modules.options import DEFAULT_WEIGHTS
 
 PLAIN = RandomModuleOptions.plain()
 EVERYTHING = RandomModuleOptions(variety=0.5, nesting=1.0, sharing=1.0)
@@ -95,3 +99,59 @@ def test_plain_modules_have_usual_forms_only() -> None:
     for seed in range(60):
         found = forms(random_module(seed, size=60, options=PLAIN))
         assert found <= {"program gives a view"}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"parameters": 0},
+        {"outputs": 0},
+        {"vector": 0},
+        {"max_depth": -1},
+        {"max_trips": -1},
+        {"outputs": 1.5},
+        {"variety": 1.5},
+        {"nesting": -0.1},
+        {"sharing": float("nan")},
+        {"weights": {"while": -1}},
+        {"weights": {"wile": 1}},
+        {"weights": {"while": None}},
+        {"weights": None},
+    ],
+    ids=str,
+)
+def test_options_that_mean_nothing_are_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(HloError, match="RandomModuleOptions: "):
+        RandomModuleOptions(**fields)
+
+
+@pytest.mark.parametrize(
+    "arguments", [("a",), (1.5,), (None,), (1, -1), (1, 2.5), (1, "x")], ids=str
+)
+def test_seed_and_size_are_whole_numbers(arguments: tuple[Any, ...]) -> None:
+    with pytest.raises(HloError, match="random_module: "):
+        random_module(*arguments)
+
+
+def test_options_are_of_their_type() -> None:
+    with pytest.raises(HloError, match="takes RandomModuleOptions"):
+        random_module(1, options={"vector": 4})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        RandomModuleOptions(weights={}),
+        RandomModuleOptions(parameters=1, outputs=1, vector=1),
+        RandomModuleOptions(max_depth=0, max_trips=0),
+        RandomModuleOptions(variety=1, nesting=1, sharing=1),
+        *(RandomModuleOptions(weights={step: 1}) for step in DEFAULT_WEIGHTS),
+    ],
+    ids=lambda options: ",".join(options.weights) if len(options.weights) < 2 else "",
+)
+def test_extreme_options_give_modules_that_run(options: RandomModuleOptions) -> None:
+    for seed, size in enumerate((0, 1, 30)):
+        module = random_module(seed, size, options=options)
+        assert module.is_scheduled
+        assert not find_violations(module)
+        msa.execute(module, random_inputs(module, seed))

@@ -366,3 +366,9 @@ def test_plans_made_with_a_bent_rule_shrink_to_a_few_buffers(
     assert small.instruction_count < failure.module.instruction_count
     monkeypatch.undo()
     failure.trial.run(small)  # the module is a good one
+
+
+@pytest.mark.parametrize("trials", [-1, 1.5, True, None])
+def test_trials_are_a_whole_number(trials: Any) -> None:
+    with pytest.raises(HloError, match="shrink: trials"):
+        shrink(random_module(1, 5), lambda _: True, trials=trials)

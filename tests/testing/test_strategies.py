@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, find, given, settings
 
 import msa
-from msa.errors import UnsupportedError
+from msa.errors import HloError, UnsupportedError
 from msa.hlo.verifier import find_violations
 from msa.testing import modules
 from msa.testing.strategies import _weights
@@ -73,3 +73,11 @@ def test_without_hypothesis_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "hypothesis.strategies", None)
     with pytest.raises(UnsupportedError, match="pip install hypothesis"):
         modules()
+
+
+@pytest.mark.parametrize(
+    "sizes", [{"max_size": 0}, {"max_vector": 3}, {"max_depth": -1}], ids=str
+)
+def test_sizes_of_the_strategy_are_large_enough(sizes: dict[str, int]) -> None:
+    with pytest.raises(HloError, match="modules: "):
+        modules(**sizes)

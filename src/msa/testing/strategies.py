@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 from msa.errors import UnsupportedError
 from msa.hlo.module import Module
 from msa.testing.random_modules.generator import random_module
-from msa.testing.random_modules.options import DEFAULT_WEIGHTS, RandomModuleOptions
+from msa.testing.random_modules.options import (
+    DEFAULT_WEIGHTS,
+    RandomModuleOptions,
+    whole,
+)
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -32,16 +36,20 @@ def modules(
 
     Raises:
         UnsupportedError: Hypothesis is not installed.
+        HloError: a number is too small.
 
     >>> from hypothesis import given, settings
-    >>> @settings(max_examples=5, database=None)
+    >>> @settings(max_examples=5, database=None, deadline=None)
     ... @given(modules(max_size=10))
     ... def test(module):
     ...     assert module.is_scheduled
     >>> test()
     """
+    whole(max_size, "max_size", 1, "modules")
+    whole(max_vector, "max_vector", _VECTORS[0], "modules")
+    whole(max_depth, "max_depth", 0, "modules")
     st = _hypothesis()
-    vectors = [n for n in _VECTORS if n <= max_vector] or [_VECTORS[0]]
+    vectors = [n for n in _VECTORS if n <= max_vector]
     steps = st.sets(st.sampled_from(list(DEFAULT_WEIGHTS)), min_size=1)
     chances = st.sampled_from([0.0, 0.3, 1.0])
     options = st.builds(

@@ -136,3 +136,21 @@ def test_reduce_precision(
         f"exponent_bits={exponent}, mantissa_bits={mantissa}"
     )
     assert run(body, [given]).tolist() == [expected]
+
+
+@pytest.mark.parametrize("kind", ["u1", "u2", "s2", "u4", "s4"])
+def test_bitcast_convert_splits_and_joins_bytes(kind: str) -> None:
+    """The lowest bits of a byte are the first narrow element."""
+    sign, bits = kind[0], int(kind[1])
+    count = 8 // bits
+    whole = np.array([0x00, 0x12, 0xF8, 0x7F, 0xFF], dtype=np.uint8)
+    rows = []
+    for byte in whole.tolist():
+        parts = [byte >> (bits * n) & ((1 << bits) - 1) for n in range(count)]
+        top = 1 << (bits - 1) if sign == "s" else 0
+        rows.append([(part ^ top) - top for part in parts])
+    body = f"x = u8[5] parameter(0)\nROOT y = {kind}[5,{count}] bitcast-convert(x)"
+    narrow = run(body, whole)
+    assert narrow.tolist() == rows
+    body = f"x = {kind}[5,{count}] parameter(0)\nROOT y = u8[5] bitcast-convert(x)"
+    assert run(body, narrow).tolist() == whole.tolist()

@@ -175,3 +175,33 @@ def test_select_clamp_and_complex() -> None:
     clamped, real, imaginary = run(body, [True, False, True], [5, 5, -5], [1, 1.5, 3])
     assert clamped.tolist() == real.tolist() == [2.0, 1.5, -1.0]
     assert imaginary.tolist() == [1.0, 1.5, 3.0]
+
+
+@pytest.mark.parametrize("kind", ["f16", "bf16", "f32", "f64"])
+def test_rounding_away_keeps_the_sign_of_zero(kind: str) -> None:
+    types = {"f16": np.float16, "f64": np.float64}
+    x = np.array([0.0, -0.0, 0.25, -0.25, 0.5, -0.5, -2.5], types.get(kind, np.float32))
+    body = f"x = {kind}[7] parameter(0)\nROOT y = {kind}[7] round-nearest-afz(x)"
+    y = run(body, x)
+    assert y.tolist() == [0, 0, 0, 0, 1, -1, -3]
+    assert np.signbit(y).tolist() == [False, True, False, True, False, True, True]
+
+
+@pytest.mark.parametrize("kind", ["u4", "s4", "u8", "s8"])
+def test_arithmetic_shift_repeats_the_highest_bit(kind: str) -> None:
+    """Against Python: the bits as a signed number, shifted, as bits again."""
+    bits = int(kind[1:])
+    low = -(1 << (bits - 1)) if kind[0] == "s" else 0
+    values = [low + n for n in range(1 << bits) for _ in range(bits + 1)]
+    counts = [n for _ in range(1 << bits) for n in range(bits + 1)]
+    dtype = np.int8 if kind[0] == "s" else np.uint8
+
+    def expected(value: int, count: int) -> int:
+        sign = 1 << (bits - 1)
+        moved = ((value & (2 * sign - 1)) ^ sign) - sign >> min(count, bits - 1)
+        return moved if low else moved & (2 * sign - 1)
+
+    shape = f"{kind}[{len(values)}]"
+    body = f"x = {shape} parameter(0)\ny = {shape} parameter(1)\nROOT z = {shape} shift-right-arithmetic(x, y)"
+    got = run(body, np.array(values, dtype), np.array(counts, dtype))
+    assert got.tolist() == [expected(v, n) for v, n in zip(values, counts, strict=True)]

@@ -176,3 +176,23 @@ def test_select_and_scatter() -> None:
     # windows cover columns 0-2, 2-4, 4-5; the first of equal maxima wins
     expected = [[2, 0, 0, 0, 6 + 1, 0], [0, 3, 5, 0, 0, 8]]
     assert run(body, x, s, before=before).tolist() == expected
+
+
+@pytest.mark.parametrize("length", [0, 1, 3])
+@pytest.mark.parametrize("backwards", [False, True])
+def test_scan_hands_the_carry_on(length: int, backwards: bool) -> None:
+    step = (
+        "step { x = s32[] parameter(0) c = s32[] parameter(1) s = s32[] add(x, c)\n"
+        "ROOT t = (s32[], s32[]) tuple(s, s) }"
+    )
+    body = f"""
+      p = s32[{length}] parameter(0)
+      i = s32[] constant(10)
+      ROOT s = (s32[{length}], s32[]) scan(p, i), dimensions={{0}}, num_carries=1,
+        is_reverse={str(backwards).lower()}, to_apply=step"""
+    given = list(range(1, length + 1))
+    order = given[::-1] if backwards else given
+    sums = list(itertools.accumulate(order, initial=10))
+    outs, carry = run(body, np.array(given, np.int32), before=step)
+    assert outs.tolist() == (sums[1:][::-1] if backwards else sums[1:])
+    assert carry == sums[-1]

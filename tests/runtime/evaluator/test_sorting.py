@@ -82,3 +82,19 @@ def test_top_k_breaks_ties_by_place() -> None:
     values, places = run(body, [[1, 3, 3, 2, 0], [5, 4, 5, 4, 5]])
     assert values.tolist() == [[3, 3, 2], [5, 5, 5]]
     assert places.tolist() == [[1, 2, 3], [0, 2, 4]]
+
+
+@pytest.mark.parametrize("length", [2, 5, 8, 13, 64, 101])
+def test_sort_by_no_weak_order_still_orders_all_elements(length: int) -> None:
+    """NaN is neither less nor greater: nothing may be lost or given twice."""
+    less = LESS.replace("s32", "f32")
+    chance = np.random.default_rng(length)
+    x = chance.integers(0, 9, (4, length)).astype(np.float32)
+    x[chance.random((4, length)) < 0.4] = np.nan
+    body = (
+        f"x = f32[4,{length}] parameter(0)\n"
+        f"ROOT z = f32[4,{length}] sort(x), dimensions={{1}}, to_apply=less"
+    )
+    first, second = (run(body, x, before=less) for _ in range(2))
+    assert first.tobytes() == second.tobytes()
+    assert np.array_equal(np.sort(first), np.sort(x), equal_nan=True)

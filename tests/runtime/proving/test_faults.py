@@ -7,7 +7,7 @@ import random
 import pytest
 
 import msa
-from msa.errors import MsaError
+from msa.errors import ExecutionError, MsaError
 from msa.runtime import prove_lowered
 from msa.testing import RandomModuleOptions, random_module
 from runtime.proving.fault_rows import (
@@ -83,6 +83,34 @@ def test_dropped_places_are_caught(key: str) -> None:
     del chunks[key]
     with pytest.raises(MsaError):
         prove(PLANNED, chunks)
+
+
+@pytest.mark.parametrize(
+    "place", [None, "x", (1, 2, 3), (0.5, 256), (0, None), 7, b"ab", {0: 1}]
+)
+def test_malformed_places_are_refused_by_name(place: object) -> None:
+    chunks: dict[str, object] = {**chunks_of(PLACES), "pd{}": place}
+    with pytest.raises(ExecutionError, match="'pd{}'"):
+        prove(PLANNED, chunks)  # type: ignore[arg-type]
+
+
+def test_places_are_a_mapping() -> None:
+    with pytest.raises(ExecutionError, match="mapping"):
+        prove(PLANNED, [("pd{}", (0, 256))])  # type: ignore[arg-type]
+
+
+def test_nothing_is_proved_by_no_run() -> None:
+    original, planned = msa.parse(ORIGINAL), msa.parse(PLANNED)
+    with pytest.raises(ExecutionError, match="at least one"):
+        prove_lowered(original, planned, TARGET, chunks=chunks_of(PLACES), timings=())
+    with pytest.raises(ExecutionError, match="seed"):
+        prove_lowered(
+            original,
+            planned,
+            TARGET,
+            chunks=chunks_of(PLACES),
+            seed=None,  # type: ignore[arg-type]
+        )
 
 
 @pytest.mark.parametrize("key", PLACE_SHORT)

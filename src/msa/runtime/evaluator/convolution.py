@@ -14,7 +14,7 @@ from msa.runtime.evaluator.context import Context
 from msa.runtime.evaluator.contraction import finisher, multiply_matrices
 from msa.runtime.evaluator.elements import Array
 from msa.runtime.evaluator.registry import Kernel, kernel, unsupported
-from msa.runtime.evaluator.windows import padded_base
+from msa.runtime.evaluator.windows import padded_base, window_index
 
 
 @kernel("convolution")
@@ -52,15 +52,17 @@ def _convolution(instruction: Instruction, context: Context) -> Kernel:
         x = _padded(x, window)
         # [groups, batch, feature, space…] and [groups, out, in, space…]
         if batch_groups > 1:
-            x = x.reshape((batch_groups, -1, *x.shape[1:]))
+            batch = len(x) // batch_groups
+            x = x.reshape((batch_groups, batch, *x.shape[1:]))
         else:
-            x = x.reshape((len(x), groups, -1, *x.shape[2:])).swapaxes(0, 1)
-        w = w.reshape((count, -1, *w.shape[1:]))
+            features = x.shape[1] // groups
+            x = x.reshape((len(x), groups, features, *x.shape[2:])).swapaxes(0, 1)
+        w = w.reshape((count, len(w) // count, *w.shape[1:]))
         product = _convolve(x, w, window, spatial)
         # [groups, batch, space…, out] -> [batch, groups * out, space…]
         moved = np.moveaxis(product, -1, 2).swapaxes(0, 1)
-        batch = moved.shape[0]
-        merged = moved.reshape((batch, -1, *spatial))
+        batch, _, outs = moved.shape[:3]
+        merged = moved.reshape((batch, count * outs, *spatial))
         return finish(merged.transpose(back))
 
     return run
@@ -95,19 +97,13 @@ def _convolve(x: Array, w: Array, window: Window, spatial: tuple[int, ...]) -> A
         return _per_output(channels_last, w, window, spatial)
     # Weights as [kernel places, groups, c, o].
     taps = np.moveaxis(w, (0, 1, 2), (-3, -1, -2))
-    taps = np.ascontiguousarray(taps).reshape((-1, groups, features, outs))
+    count = math.prod(kernel_sizes)
+    taps = np.ascontiguousarray(taps).reshape((count, groups, features, outs))
     total: Array | None = None
     places = itertools.product(*(range(n) for n in kernel_sizes))
     rows = batch * math.prod(spatial)
     for tap, place in zip(taps, places, strict=True):
-        index = tuple(
-            slice(
-                k * d.window_dilation,
-                k * d.window_dilation + (n - 1) * d.stride + 1,
-                d.stride,
-            )
-            for k, d, n in zip(place, window.dimensions, spatial, strict=True)
-        )
+        index = window_index(place, window, spatial)
         part = channels_last[(slice(None), slice(None), *index)]
         part = np.ascontiguousarray(part).reshape((groups, rows, features))
         product = multiply_matrices(part, tap)
@@ -121,9 +117,9 @@ def _per_output(
     channels_last: Array, w: Array, window: Window, spatial: tuple[int, ...]
 ) -> Array:
     groups, batch = channels_last.shape[:2]
-    outs = w.shape[1]
+    outs, length = w.shape[1], math.prod(w.shape[2:])
     weights = np.ascontiguousarray(np.moveaxis(np.moveaxis(w, 2, -1), 1, -1))
-    weights = weights.reshape((groups, -1, outs))
+    weights = weights.reshape((groups, length, outs))
     columns = []
     for place in itertools.product(*(range(n) for n in spatial)):
         index = tuple(
@@ -135,7 +131,7 @@ def _per_output(
             for p, d in zip(place, window.dimensions, strict=True)
         )
         part = channels_last[(slice(None), slice(None), *index)]
-        rows = np.ascontiguousarray(part).reshape((groups, batch, -1))
+        rows = np.ascontiguousarray(part).reshape((groups, batch, length))
         columns.append(multiply_matrices(rows, weights))
     stacked = (
         np.stack(columns, axis=2) if columns else np.zeros((groups, batch, 0, outs))

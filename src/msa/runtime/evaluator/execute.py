@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from msa.errors import ExecutionError
+from msa.errors import ExecutionError, shown
+from msa.hlo.arguments import expect
 from msa.hlo.module import Module
 from msa.hlo.shape import Shape
 from msa.runtime.evaluator.collectives import Exchange, Request, Topology, exchange
@@ -74,16 +75,17 @@ def execute(
     >>> msa.execute(msa.parse(text), [[1, 2]]).tolist()
     [2, 4]
     """
+    expect(
+        module,
+        Module,
+        where="execute",
+        what="a Module",
+        hint="msa.parse(text)",
+        error=ExecutionError,
+    )
     topology = Topology(module.replica_count, module.num_partitions)
-    count = topology.devices
-    given = list(inputs) if per_device else [inputs] * count
-    if len(given) != count:
-        raise ExecutionError(
-            f"{module.name} runs on {count} devices, inputs were given for {len(given)}",
-            where=module.name,
-        )
     runs = []
-    for device, arguments in enumerate(given):
+    for device, values in enumerate(arguments_of(module, inputs, per_device)):
         context = Context(
             device,
             topology.partitions,
@@ -93,15 +95,39 @@ def execute(
             mover=mover,
             turns=turns,
         )
-        values = coerce_arguments(module, arguments)
         runs.append(Interpreter(context).run(module.entry, values))
     results = drive(runs, topology, exchange)
     outputs = [finish(module.entry.root.shape, result) for result in results]
     return outputs if per_device else outputs[0]
 
 
-def coerce_arguments(module: Module, inputs: Sequence[Any]) -> list[Value]:
-    """Inputs as values of the entry's parameters."""
+def arguments_of(module: Module, inputs: Any, per_device: bool) -> list[list[Value]]:
+    """Inputs as values of the entry's parameters, for each device.
+
+    Raises:
+        ExecutionError: they do not fit the parameters, or the number of devices.
+    """
+    count = module.replica_count * module.num_partitions
+    if not per_device:
+        return [_coerce_arguments(module, inputs)] * count
+    _require_sequence(module, inputs, "inputs for each device")
+    if len(inputs) != count:
+        raise ExecutionError(
+            f"{module.name} runs on {count} devices, inputs were given for {len(inputs)}",
+            where=module.name,
+        )
+    return [_coerce_arguments(module, arguments) for arguments in inputs]
+
+
+def _require_sequence(module: Module, inputs: Any, what: str) -> None:
+    if isinstance(inputs, str | bytes) or not isinstance(inputs, Sequence | np.ndarray):
+        raise ExecutionError(
+            f"takes a list of {what}, not {shown(inputs)}", where=module.name
+        )
+
+
+def _coerce_arguments(module: Module, inputs: Any) -> list[Value]:
+    _require_sequence(module, inputs, "inputs, one per parameter")
     parameters = module.entry.parameters
     if len(inputs) != len(parameters):
         raise ExecutionError(

@@ -87,7 +87,7 @@ def _batched_indices(
         sizes = [1] * len(batch)
         sizes[axis] = batch[axis]
         starts[..., dimension] = np.arange(batch[axis]).reshape(sizes)
-    return starts.reshape(-1, rank), batch
+    return starts.reshape(math.prod(batch), rank), batch
 
 
 @kernel("gather")
@@ -180,7 +180,8 @@ def _scatter(instruction: Instruction, context: Context) -> Kernel:
         new = []
         for update in operands[count + 1 :]:
             rows = np.transpose(update, [*scatter_dims, *window_dims])
-            new.append(rows.reshape(len(starts), -1)[inside].reshape(-1))
+            rows = rows.reshape(len(starts), math.prod(windows))
+            new.append(rows[inside].reshape(-1))
         apply_at(function, outs, targets, new)
         shaped = [out.reshape(operand) for out in outs]
         return shaped[0] if count == 1 else tuple(shaped)

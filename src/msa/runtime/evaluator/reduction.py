@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from msa.hlo.instruction import Instruction
+from msa.hlo.literal import numpy_dtype
 from msa.runtime.evaluator.applied import Applied, applied
 from msa.runtime.evaluator.context import Context
 from msa.runtime.evaluator.elements import Array, fitter
@@ -49,12 +50,12 @@ def fold(ufunc: np.ufunc, x: Array, axes: tuple[int, ...]) -> Any:
     if not axes:
         return x
     x = np.asarray(x, order="C")
+    if x.size == 0 and ufunc.identity is None:
+        return _empty(ufunc, x, axes)
     if x.dtype == np.float16:
         return ufunc.reduce(x, axis=axes, dtype=np.float32).astype(np.float16)
     if x.dtype == np.bool_:
         return ufunc.reduce(x, axis=axes)
-    if x.size == 0 and ufunc.identity is None:
-        return _empty(ufunc, x, axes)
     return ufunc.reduce(x, axis=axes, dtype=x.dtype)
 
 
@@ -135,6 +136,7 @@ def _scan(instruction: Instruction, context: Context) -> Kernel:
     count = len(instruction.operands) - carries
     if count < 1 or not instruction.shape.is_tuple:
         raise unsupported(instruction, "without inputs or with a single result")
+    made = instruction.shape.children[: len(instruction.shape.children) - carries]
 
     def run(*operands: Any) -> Any:
         inputs = [np.asarray(x) for x in operands[:count]]
@@ -149,6 +151,11 @@ def _scan(instruction: Instruction, context: Context) -> Kernel:
             rows.append(result[: len(result) - carries])
         if backwards:
             rows.reverse()
+        if not rows:
+            return (
+                *(np.zeros(s.dimensions, numpy_dtype(s.element_type)) for s in made),
+                *state,
+            )
         outs = [np.stack(column, axis) for column in zip(*rows, strict=True)]
         return (*outs, *state)
 

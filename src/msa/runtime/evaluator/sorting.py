@@ -67,12 +67,17 @@ def sort_order(less: Applied, rows: Sequence[Array]) -> Array:
     """Stable order along the last axis by any strict weak order.
 
     A bottom-up merge sort in which all runs of all rows advance together: the place
-    of an element in a merged run is its own index plus the number of elements of the
-    sibling run that go before it, found by binary search. O(n log² n) comparisons,
-    O(log² n) numpy passes.
+    of a left run's element in the merged run is its own index plus the number of
+    elements of the right run that go before it, found by binary search; the right
+    run takes the places that remain. O(n log² n) comparisons, O(log² n) numpy passes.
+
+    By anything else (such as `<` on floats with NaN) the result is still an order of
+    all elements, and the same one for the same rows.
     """
     shape = rows[0].shape
     length = shape[-1]
+    if not rows[0].size:
+        return np.zeros(shape, dtype=np.intp)
     flat = [np.ascontiguousarray(row).reshape(-1, length) for row in rows]
     count = flat[0].shape[0]
     order = np.tile(np.arange(length), (count, 1))
@@ -80,51 +85,50 @@ def sort_order(less: Applied, rows: Sequence[Array]) -> Array:
     base = np.arange(count)[:, None]
     places = np.arange(length)
     while width < length:
-        start = places // (2 * width) * (2 * width)
-        middle = np.minimum(start + width, length)
-        is_left = places < middle
-        low = np.where(is_left, middle, start)
-        high = np.where(is_left, np.minimum(start + 2 * width, length), middle)
-        before = _count_before(less, flat, order, base, is_left, low, high)
-        own = places - np.where(is_left, start, middle)
+        is_left = places // width % 2 == 0
+        left = places[is_left]
+        low = np.minimum(left - left % width + width, length)
+        high = np.minimum(low + width, length)
+        after = _places_of_left(less, flat, order, base, left, low, high)
         merged = np.empty_like(order)
-        np.put_along_axis(merged, start + own + before, order, axis=1)
+        remaining = np.ones(order.shape, dtype=bool)
+        np.put_along_axis(merged, after, order[:, is_left], axis=1)
+        np.put_along_axis(remaining, after, False, axis=1)
+        merged[remaining] = order[:, ~is_left].reshape(-1)
         order = merged
         width *= 2
     return order.reshape(shape)
 
 
-def _count_before(
+def _places_of_left(
     less: Applied,
     flat: Sequence[Array],
     order: Array,
     base: Array,
-    is_left: Array,
+    left: Array,
     low: Array,
     high: Array,
 ) -> Array:
-    """Elements of the sibling run `[low, high)` that precede each element.
+    """Where the elements at `left` go when their runs and `[low, high)` are merged.
 
-    Of equal elements the left run's come first.
+    They move behind the elements there that are strictly less; the places grow along
+    each row, whatever the comparison says.
     """
-    first = np.broadcast_to(low, order.shape).copy()
-    last = np.broadcast_to(high, order.shape).copy()
-    mine = [row[base, order] for row in flat]
+    shape = (order.shape[0], len(left))
+    first = np.broadcast_to(low, shape).copy()
+    last = np.broadcast_to(high, shape).copy()
+    mine = [row[base, order[:, left]] for row in flat]
     top = order.shape[1] - 1
     while True:
         open_ = first < last
         if not open_.any():
-            return first - low
+            return left + np.maximum.accumulate(first, axis=1) - low
         middle = (first + last) // 2
         other = order[base, np.minimum(middle, top)]
         theirs = [row[base, other] for row in flat]
-        pairs = [
-            (np.where(is_left, t, m), np.where(is_left, m, t))
-            for m, t in zip(mine, theirs, strict=True)
-        ]
-        # Right before left only if strictly less; left before right unless so.
-        (strict,) = less(*(x for pair in pairs for x in pair))
-        precedes = np.where(is_left, strict, ~np.asarray(strict, dtype=bool))
+        pairs = zip(theirs, mine, strict=True)
+        (precedes,) = less(*(x for pair in pairs for x in pair))
+        precedes = np.asarray(precedes, dtype=bool)
         first = np.where(open_ & precedes, middle + 1, first)
         last = np.where(open_ & ~precedes, middle, last)
 

@@ -151,10 +151,11 @@ def multiply_high(a: Any, b: Any, bits: int) -> Any:
 
 
 def round_away(x: Any) -> Array:
-    """Round to nearest, halves away from zero."""
+    """Round to nearest, halves away from zero; zeros keep their sign."""
     whole = np.trunc(x)
     up = np.abs(x - whole) >= 0.5
-    return np.asarray(whole + np.where(up, np.copysign(1, x), 0), dtype=whole.dtype)
+    rounded = np.asarray(whole + np.where(up, np.copysign(1, x), 0), dtype=whole.dtype)
+    return np.asarray(np.copysign(rounded, x))
 
 
 def shift(a: Any, b: Any, bits: int, kind: str) -> Any:
@@ -169,6 +170,9 @@ def shift(a: Any, b: Any, bits: int, kind: str) -> Any:
         if a.dtype.kind == "i":
             return a >> count
         signed = a.astype(f"i{a.dtype.itemsize}")
+        if bits < 8:
+            half = signed.dtype.type(1 << (bits - 1))
+            signed = (signed ^ half) - half
         return (signed >> count.astype(signed.dtype)).astype(a.dtype)
     count = np.where(outside, 0, b)
     if kind == "left":

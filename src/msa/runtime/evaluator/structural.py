@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,15 @@ from msa.runtime.evaluator.elements import (
     from_codes,
     to_codes,
 )
-from msa.runtime.evaluator.registry import Kernel, kernel, unsupported
+from msa.runtime.evaluator.registry import Kernel, kernel
 from msa.runtime.evaluator.values import (
     from_bytes,
     logical,
     map_leaves,
+    packed,
     physical,
     to_bytes,
+    unpacked,
 )
 
 
@@ -179,13 +182,16 @@ def _bitcast_convert(instruction: Instruction, context: Context) -> Kernel:
         return lambda x: from_codes(
             target, np.asarray(to_codes(source, np.asarray(x)), order="C").view(kind)
         )
-    if min(source.bits, target.bits) < 8:
-        raise unsupported(instruction, f"from {source.name} to {target.name}")
+    count = math.prod(dimensions)
 
     def run(x: Any) -> Array:
-        codes = np.ascontiguousarray(to_codes(source, np.asarray(x)))
-        flat = codes.reshape(-1).view(code_dtype(target))
-        return from_codes(target, flat.reshape(dimensions))
+        codes = np.ascontiguousarray(to_codes(source, np.asarray(x))).reshape(-1)
+        data = codes.view(np.uint8)
+        if source.bits < 8:
+            data = packed(data, source.bits)
+        if target.bits < 8:
+            data = unpacked(data, target.bits, count)
+        return from_codes(target, data.view(code_dtype(target)).reshape(dimensions))
 
     return run
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from msa.errors import ExecutionError
+from msa.errors import ExecutionError, shown
 from msa.hlo.literal import numpy_dtype
 from msa.hlo.shape import Shape, ShapeIndex
 from msa.runtime.evaluator.elements import (
@@ -17,6 +17,9 @@ from msa.runtime.evaluator.elements import (
     from_codes,
     to_codes,
 )
+
+_RANKS: Final = {"c": 1, "m": 2, "M": 2, "S": 2, "U": 2}
+"""Kinds of numpy types; numbers of a higher rank are none of a lower one."""
 
 Value = Any
 """An array, a (nested) tuple of values, or None for a token or opaque value."""
@@ -66,11 +69,11 @@ def coerce(shape: Shape, value: Any, where: str) -> Value:
     """
 
     def leaf(index: ShapeIndex, node: Shape) -> Value:
-        item = value
+        item, whole = value, shape
         for i in index:
-            if not isinstance(item, tuple | list) or i >= len(item):
+            if not isinstance(item, tuple | list) or len(item) != len(whole.children):
                 raise ExecutionError(f"a tuple of shape {shape} is needed", where=where)
-            item = item[i]
+            item, whole = item[i], whole.children[i]
         if not node.is_array:
             return None
         return coerce_array(node.as_array, item, where)
@@ -79,16 +82,14 @@ def coerce(shape: Shape, value: Any, where: str) -> Value:
 
 
 def coerce_array(shape: Shape, item: Any, where: str) -> Array:
-    """One array of user input as an array of `shape`."""
+    """One array of user input as an array of `shape`.
+
+    Floats may be rounded to the type; whole numbers and truth values must be of it.
+    """
     kind = shape.element_type
-    dtype = numpy_dtype(kind)
     try:
-        if kind.is_integral and isinstance(item, list | tuple | int):
-            array = np.array(item, dtype=dtype)  # never by way of float64
-        else:
-            array = np.asarray(item)
-        if array.dtype != dtype:
-            array = array.astype(dtype)
+        given = _given(item)
+        array = _typed(given, numpy_dtype(kind))
     except (TypeError, ValueError, OverflowError) as error:
         raise ExecutionError(f"not an array of {shape}: {error}", where=where) from None
     dimensions = array.shape
@@ -103,7 +104,37 @@ def coerce_array(shape: Shape, item: Any, where: str) -> Array:
             f"an array of shape {list(dimensions)} was given for {shape}", where=where
         )
     fit = fitter(kind)
-    return array if fit is None else np.asarray(fit(array))
+    array = array if fit is None else np.asarray(fit(array))
+    if given is not array and array.dtype.kind in "bui" and given.dtype.kind in "buifO":
+        changed = np.flatnonzero(np.asarray(given != array))
+        if len(changed):
+            wrong = shown(given.reshape(-1)[changed[:1]].tolist()[0])
+            raise ExecutionError(
+                f"not an array of {shape}: it holds {wrong}", where=where
+            )
+    return array
+
+
+def _given(item: Any) -> Array:
+    """User input as an array; whole numbers never go by way of float64."""
+    array = np.asarray(item)
+    if array.dtype.kind == "f" and array.size and not isinstance(item, np.ndarray):
+        numbers = np.array(item, dtype=object)
+        if all(type(n) is int for n in numbers.reshape(-1)):
+            return numbers
+    return array
+
+
+def _typed(given: Array, dtype: np.dtype[Any]) -> Array:
+    """The array in another type of numbers, if that is no lesser kind of numbers."""
+    if given.dtype == dtype:
+        return given
+    if given.size and _RANKS.get(given.dtype.kind, 0) > _RANKS.get(dtype.kind, 0):
+        raise TypeError(f"it holds numbers of type {given.dtype}")
+    if given.dtype.kind == "O" and dtype.kind in "ui":
+        return np.array(given.tolist(), dtype=dtype)  # refuses what does not fit
+    with np.errstate(invalid="ignore"):
+        return given.astype(dtype)
 
 
 def physical(shape: Shape, array: Array) -> Array:
@@ -135,7 +166,7 @@ def to_bytes(shape: Shape, array: Array) -> Array:
     flat = np.ascontiguousarray(codes).reshape(-1)
     bits = shape.layout.element_size_in_bits if shape.layout else 0
     if bits and bits < 8:
-        return _pack(flat.view(np.uint8), bits)
+        return packed(flat.view(np.uint8), bits)
     return flat.view(np.uint8)
 
 
@@ -144,12 +175,13 @@ def from_bytes(shape: Shape, data: Array) -> Array:
     kind = shape.element_type
     bits = shape.layout.element_size_in_bits if shape.layout else 0
     if bits and bits < 8:
-        data = _unpack(data, bits, shape.element_count)
+        data = unpacked(data, bits, shape.element_count)
     codes = data.view(code_dtype(kind))
     return logical(shape, from_codes(kind, codes))
 
 
-def _pack(codes: Array, bits: int) -> Array:
+def packed(codes: Array, bits: int) -> Array:
+    """Codes of a few bits each as bytes, the first in the lowest bits."""
     per = 8 // bits
     padded = np.zeros(-(-len(codes) // per) * per, dtype=np.uint8)
     padded[: len(codes)] = codes & np.uint8((1 << bits) - 1)
@@ -160,7 +192,8 @@ def _pack(codes: Array, bits: int) -> Array:
     return out
 
 
-def _unpack(data: Array, bits: int, count: int) -> Array:
+def unpacked(data: Array, bits: int, count: int) -> Array:
+    """Inverse of `packed`: the first `count` codes."""
     per = 8 // bits
     mask = np.uint8((1 << bits) - 1)
     columns = [(data >> np.uint8(bits * i)) & mask for i in range(per)]

@@ -203,7 +203,7 @@ def _select_and_scatter(instruction: Instruction, context: Context) -> Kernel:
         chosen = _choose(select, padded, valid, offsets, window, source_shape)
         out = np.full(padded.shape, init, dtype=x.dtype)
         for number, offset in enumerate(offsets):
-            index = _window_index(offset, window, source_shape)
+            index = window_index(offset, window, source_shape)
             here = out[index]
             (new,) = scatter(here, source)
             out[index] = np.where(chosen == number, new, here)
@@ -216,13 +216,14 @@ def _select_and_scatter(instruction: Instruction, context: Context) -> Kernel:
     return run
 
 
-def _window_index(
+def window_index(
     offset: Sequence[int], window: Window, counts: tuple[int, ...]
 ) -> tuple[slice, ...]:
+    """The elements that lie at `offset` in their windows, `counts` windows a side."""
     return tuple(
         slice(
             o * d.window_dilation,
-            o * d.window_dilation + (n - 1) * d.stride + 1,
+            o * d.window_dilation + max(0, (n - 1) * d.stride + 1),
             d.stride,
         )
         for o, d, n in zip(offset, window.dimensions, counts, strict=True)
@@ -241,7 +242,7 @@ def _choose(
     best = np.zeros(counts, dtype=padded.dtype)
     chosen = np.full(counts, -1, dtype=np.int64)
     for number, offset in enumerate(offsets):
-        index = _window_index(offset, window, counts)
+        index = window_index(offset, window, counts)
         here, inside = padded[index], valid[index]
         (keep,) = select(best, here)
         better = inside & ((chosen < 0) | ~np.asarray(keep, dtype=bool))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from msa.errors import ExecutionError
+from msa.hlo.arguments import expect
 from msa.hlo.module import Module
 from msa.hlo.shape import Shape, ShapeIndex
 from msa.runtime.evaluator.collectives import Topology
@@ -18,7 +19,7 @@ from msa.runtime.evaluator.context import (
     ElidedConstant,
     LoopTurns,
 )
-from msa.runtime.evaluator.execute import coerce_arguments, drive
+from msa.runtime.evaluator.execute import arguments_of, drive
 from msa.runtime.evaluator.interpreter import Run
 from msa.runtime.evaluator.values import Value, map_leaves
 from msa.runtime.machine.device import Device
@@ -78,6 +79,13 @@ class Machine:
             raise ExecutionError(
                 f"unknown timing {timing!r}", hint=f"one of {', '.join(TIMINGS)}"
             )
+        expect(
+            seed,
+            int,
+            where="Machine",
+            what="a whole number as seed",
+            error=ExecutionError,
+        )
         self.target = target
         self.seed = seed
         self.timing = timing
@@ -120,6 +128,14 @@ class Machine:
             ExecutionError: the module is not scheduled, or cannot be run.
             UnsupportedError: an opcode that cannot be executed.
         """
+        expect(
+            module,
+            Module,
+            where="Machine.run",
+            what="a scheduled Module",
+            hint="msa.parse(text)",
+            error=ExecutionError,
+        )
         if not module.is_scheduled:
             raise ExecutionError(
                 f"{module.name} has no schedule", hint="msa.schedule(module) makes one"
@@ -132,14 +148,7 @@ class Machine:
             self.alternate_space,
         )
         topology = Topology(module.replica_count, module.num_partitions)
-        count = topology.devices
-        given = list(inputs) if per_device else [inputs] * count
-        if len(given) != count:
-            raise ExecutionError(
-                f"{module.name} runs on {count} devices, inputs were given for "
-                f"{len(given)}",
-                where=module.name,
-            )
+        given = arguments_of(module, inputs, per_device)
         devices: list[Device] = []
         runs: list[Run] = []
         for number, arguments in enumerate(given):
@@ -155,7 +164,7 @@ class Machine:
             spaces = Spaces(
                 placement,
                 alternate_bytes=self.target.alternate_memory_bytes,
-                default_limit=self.default_limit // count,
+                default_limit=self.default_limit // topology.devices,
                 codec=ByteCodec(),
                 chance=chance,
                 timing=self.timing,
@@ -168,9 +177,7 @@ class Machine:
                 scratch=scratch or {},
             )
             devices.append(device)
-            values = place_arguments(
-                device, module, coerce_arguments(module, arguments)
-            )
+            values = place_arguments(device, module, arguments)
             runs.append(device.run(module.entry, values))
             del values
         results = drive(runs, topology)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
-from msa.errors import ExecutionError, SanitizerError
+from msa.errors import ExecutionError, SanitizerError, shown
 from msa.hlo.instruction import Instruction
 from msa.hlo.module import Module
 from msa.hlo.shape import ShapeIndex
@@ -94,7 +94,7 @@ class Placement:
     def _plan(self, module: Module, chunks: Chunks, capacity: int) -> None:
         named = {i.name: i for c in module.computations for i in c.instructions}
         stated: dict[int, str] = {}
-        for key, (offset, size) in chunks.items():
+        for key, (offset, size) in _checked(chunks):
             match = _KEY.match(key)
             instruction = named.get(match[1]) if match else None
             if match is None or instruction is None:
@@ -164,3 +164,19 @@ class Placement:
             if number == root:
                 return position_text(instruction, index)
         return "?"
+
+
+def _checked(chunks: Any) -> Iterator[tuple[str, tuple[int, int]]]:
+    """The places of a plan, each a pair of whole numbers under a name."""
+    if not isinstance(chunks, Mapping):
+        raise ExecutionError(
+            f"places are a mapping from positions to (offset, size), not {shown(chunks)}"
+        )
+    for key, place in chunks.items():
+        pair = isinstance(place, tuple | list) and len(place) == 2
+        whole = pair and all(hasattr(n, "__index__") for n in place)
+        if not (isinstance(key, str) and whole):
+            raise ExecutionError(
+                f"the place of {shown(key)} is no (offset, size) in bytes: {shown(place)}"
+            )
+        yield key, tuple(place)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from msa.errors import ExecutionError
+from msa.hlo.arguments import expect
 from msa.hlo.module import Module
 from msa.runtime.machine.memory import ALTERNATE
 from msa.runtime.machine.placement import Chunks
@@ -139,6 +141,13 @@ def prove_lowered(
     >>> prove_lowered(plan.original, plan.module, plan.target, chunks=plan.chunks).outputs
     1
     """
+    if not timings:
+        raise ExecutionError(
+            "a proof needs at least one copy timing", hint="leave `timings` out"
+        )
+    expect(
+        seed, int, where="prove", what="a whole number as seed", error=ExecutionError
+    )
     require_same_interface(original, lowered)
     if capacity is not None:
         target = target.replace(alternate_memory_bytes=capacity)

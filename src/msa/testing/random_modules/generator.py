@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from msa.hlo.arguments import expect
 from msa.hlo.instruction import Instruction
 from msa.hlo.module import Alias, Module
 from msa.hlo.primitive import S32
 from msa.hlo.schedule import Schedule
 from msa.hlo.shape import Shape, ShapeIndex
 from msa.testing.random_modules.nesting import Nest, reach
-from msa.testing.random_modules.options import RandomModuleOptions
+from msa.testing.random_modules.options import RandomModuleOptions, whole
 from msa.testing.random_modules.regions import fill, finish_in_loop, settle
 from msa.testing.random_modules.scope import Scope, Workshop
 from msa.testing.random_modules.steps import element, random_shape
@@ -42,11 +43,18 @@ def random_module(
     Arithmetic is mostly on integers, which wrap and never become NaN, so that a
     wrong byte shows in the result.
 
+    Raises:
+        HloError: an argument is of the wrong kind, or the size is negative.
+
     >>> module = random_module(7, size=20)
     >>> module.is_scheduled, module == random_module(7, size=20)
     (True, True)
     """
-    options = options or RandomModuleOptions()
+    here = "random_module"
+    expect(seed, int, where=here, what="a whole number as seed")
+    whole(size, "size", 0, here)
+    options = RandomModuleOptions() if options is None else options
+    expect(options, RandomModuleOptions, where=here, what="RandomModuleOptions")
     if vector is not None:
         options = replace(options, vector=vector)
     if max_depth is not None:

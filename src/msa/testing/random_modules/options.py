@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
+
+from msa.errors import HloError, shown
 
 PLAIN_WEIGHTS = {
     "unary": 8,
@@ -42,6 +45,25 @@ DEFAULT_WEIGHTS = {
 """All steps."""
 
 
+_HERE = "RandomModuleOptions"
+_LEAST = {"parameters": 1, "max_depth": 0, "max_trips": 0, "vector": 1, "outputs": 1}
+
+
+def whole(value: Any, what: str, least: int, where: str = _HERE) -> None:
+    """Check that a value is a whole number of at least `least`.
+
+    Raises:
+        HloError: it is none, or less.
+
+    >>> whole(3, "size", 0)
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise HloError(
+            f"{what} is a whole number of at least {least}, not {shown(value)}",
+            where=where,
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class RandomModuleOptions:
     """What random modules are made of.
@@ -59,7 +81,11 @@ class RandomModuleOptions:
             tuples.
         sharing: how often several elements of a result, or of what a loop reads, are
             one and the same value.
-        weights: how often each kind of step is chosen; 0 switches it off.
+        weights: how often each kind of step is chosen; 0, or leaving it out, switches
+            it off.
+
+    Raises:
+        HloError: a number is too small, a chance is none, or a step is unknown.
 
     >>> from msa.testing import random_module
     >>> random_module(1, options=RandomModuleOptions(max_depth=1)).is_scheduled
@@ -75,6 +101,28 @@ class RandomModuleOptions:
     nesting: float = 0.2
     sharing: float = 0.2
     weights: dict[str, int] = field(default_factory=lambda: dict(DEFAULT_WEIGHTS))
+
+    def __post_init__(self) -> None:
+        for name, least in _LEAST.items():
+            whole(getattr(self, name), name, least)
+        for name in ("variety", "nesting", "sharing"):
+            chance = getattr(self, name)
+            if not isinstance(chance, int | float) or not 0 <= chance <= 1:
+                raise HloError(
+                    f"{name} is a chance from 0 to 1, not {shown(chance)}", where=_HERE
+                )
+        if not isinstance(self.weights, dict):
+            raise HloError(
+                f"weights are a dict, not {shown(self.weights)}", where=_HERE
+            )
+        for name, weight in self.weights.items():
+            if name not in DEFAULT_WEIGHTS:
+                raise HloError(
+                    f"{shown(name)} is no kind of step",
+                    where=_HERE,
+                    hint=f"one of {', '.join(DEFAULT_WEIGHTS)}",
+                )
+            whole(weight, f"the weight of {name}", 0)
 
     @staticmethod
     def plain() -> RandomModuleOptions:

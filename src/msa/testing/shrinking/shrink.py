@@ -12,6 +12,7 @@ from msa.errors import HloError
 from msa.hlo.arguments import expect
 from msa.hlo.module import Module
 from msa.hlo.verifier import find_violations
+from msa.testing.random_modules.options import whole
 from msa.testing.shrinking.draft import Draft
 from msa.testing.shrinking.edit import Edit, Kind, weight
 from msa.testing.shrinking.inlining import inlined
@@ -84,7 +85,7 @@ def shrink(
     ['iota', 'negate']
     """
     expect(module, Module, where="shrink", what="a Module", hint="msa.parse(text)")
-    expect(trials, int, where="shrink", what="a number of trials")
+    whole(trials, "trials", 0, "shrink")
     if not callable(fails):
         raise HloError("takes a function that judges modules", where="shrink")
     search = _Search(module, fails, trials)
