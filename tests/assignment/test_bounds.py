@@ -261,3 +261,31 @@ def test_windows_are_cut_in_the_best_way(
     for cuts in (2, 3, 5, 16):  # any choice of cuts is a bound, if a lower one
         monkeypatch.setattr(bound_windows, "_CUTS", cuts)
         assert 0.0 < windows_bound(*given) <= full * (1 + 1e-12)
+
+
+def test_what_is_slower_in_alternate_memory_need_not_be_there() -> None:
+    # Three operations read and write 100 bytes each; at 10 bytes/s in alternate memory
+    # and 100 in default memory, nothing is placed: 6 s.
+    slow = MACHINE.replace(
+        alternate_read_bandwidth=10.0, alternate_write_bandwidth=10.0
+    )
+    plan = msa.assign(msa.parse(ONE), slow, msa.Options(strategy="search"))
+    assert plan.estimate.after_seconds == pytest.approx(6.0)
+    assert plan.estimate.lower_bound_seconds <= plan.estimate.after_seconds
+
+
+def test_the_bound_of_arithmetic_is_as_exact_as_its_time() -> None:
+    # Memory is far too fast to matter; 25 operations at 3 per second take a time that
+    # single precision rounds.
+    fast = MACHINE.replace(
+        default_memory_bandwidth=1e25,
+        alternate_read_bandwidth=1e25,
+        alternate_write_bandwidth=1e25,
+        flops_per_second=3.0,
+        transcendentals_per_second=3.0,
+    )
+    for rate in (3.0, 7.0, 11.0, 13.0):
+        target = fast.replace(flops_per_second=rate)
+        estimate = msa.assign(msa.parse(ONE), target).estimate
+        assert estimate.after_seconds == pytest.approx(50 / rate, rel=1e-6)
+        assert estimate.lower_bound_seconds <= estimate.after_seconds

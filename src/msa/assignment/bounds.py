@@ -63,6 +63,9 @@ def fastest_seconds(
 ) -> list[float]:
     """Per step, seconds of all its runs when what fits is fast."""
     machine = problem.machine
+    # Nothing has to be in alternate memory: where that is slower, nothing need be.
+    read_rate = max(machine.alternate_read_bandwidth, machine.default_bandwidth)
+    write_rate = max(machine.alternate_write_bandwidth, machine.default_bandwidth)
     reads: list[list[_Access]] = [[] for _ in range(problem.end)]
     writes: list[list[_Access]] = [[] for _ in range(problem.end)]
     for value in problem.values:
@@ -83,6 +86,7 @@ def fastest_seconds(
             for x in range(problem.regions[region].start, problem.regions[region].end)
         )
     }
+    compute, accessed = problem.simulated
     for step, opcode in enumerate(problem.opcodes):
         if (
             step in free
@@ -91,17 +95,19 @@ def fastest_seconds(
             or step in shrunk
         ):
             continue
-        all_bytes = max(0.0, problem.total_bytes[step])
+        # Costs are of single precision here, but not where plans are timed.
+        all_bytes = max(0.0, min(problem.total_bytes[step], accessed[step]))
         read = written = 0.0
         if opcode not in _RUNNING:
             read = _most_bytes(reads[step], machine.capacity)
             written = _most_bytes(writes[step], machine.capacity)
         memory = (
-            read / machine.alternate_read_bandwidth
-            + written / machine.alternate_write_bandwidth
+            read / read_rate
+            + written / write_rate
             + max(0.0, all_bytes - read - written) / machine.default_bandwidth
         )
-        fastest[step] = max(problem.compute_seconds[step], memory) * trips[step]
+        fastest[step] = max(min(problem.compute_seconds[step], compute[step]), memory)
+        fastest[step] *= trips[step]
     return fastest
 
 

@@ -7,12 +7,13 @@ import functools
 import hashlib
 import io
 import json
+import math
 import multiprocessing
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,7 +82,7 @@ class SweepResult:
         three points or a curve that never falls.
         """
         curve = self.curve(module, target)
-        sizes = [max(1, row.alternate_memory_bytes).bit_length() for row in curve]
+        sizes = [math.log2(max(1, row.alternate_memory_bytes)) for row in curve]
         if len(curve) < 3 or sizes[0] == sizes[-1]:
             return None
         first, last = curve[0].after_seconds, curve[-1].after_seconds
@@ -169,7 +170,12 @@ def sweep(
         journal: file that keeps finished rows; a second call with the same journal
             goes on where an interrupted one stopped.
 
-    A plan that fails with a typed error becomes a row with `error` set.
+    A plan that fails with a typed error becomes a row with `error` set. Where targets of
+    one name differ in more than capacity, rows of the later ones say in what.
+
+    Raises:
+        OptionsError: there is nothing to plan, or modules share a name.
+        FileFormatError: `journal` is no journal, or cannot be one.
 
     >>> from concurrent.futures import ThreadPoolExecutor
     >>> import msa
@@ -188,6 +194,8 @@ def sweep(
     [False, True]
     """
     options = Options() if options is None else options
+    if isinstance(targets, (Target, str)):
+        raise OptionsError("targets must be a sequence", hint="[target]")
     machines = [Target.preset(t) if isinstance(t, str) else t for t in targets]
     texts = _texts(modules)
     if not texts or not machines:
@@ -195,7 +203,8 @@ def sweep(
     jobs = [(name, text, t) for name, text in texts.items() for t in machines]
     keys = [_key(text, target, options) for _, text, target in jobs]
     finished = _read_journal(journal)
-    todo = [i for i, key in enumerate(keys) if key not in finished]
+    first = {key: i for i, key in reversed(list(enumerate(keys)))}
+    todo = sorted(i for key, i in first.items() if key not in finished)
     if executor is not None:
         _run(jobs, keys, todo, options, finished, executor, progress, journal)
     elif len(todo) == 1 or (os.cpu_count() or 1) == 1:
@@ -206,7 +215,13 @@ def sweep(
     elif todo:
         with process_pool() as pool:
             _run(jobs, keys, todo, options, finished, pool, progress, journal)
-    return SweepResult(tuple(finished[key] for key in keys))
+    named = [(name, label) for name in texts for label in _labels(machines)]
+    return SweepResult(
+        tuple(
+            replace(finished[key], module=name, target=label)
+            for key, (name, label) in zip(keys, named, strict=True)
+        )
+    )
 
 
 def process_pool(jobs: int | None = None) -> ProcessPoolExecutor:
@@ -271,6 +286,23 @@ def _texts(modules: Modules) -> dict[str, str]:
     return texts
 
 
+def _labels(machines: Sequence[Target]) -> list[str]:
+    """Names of targets; where others of the name differ from the first, also in what."""
+    firsts: dict[str, Target] = {}
+    labels = []
+    for machine in machines:
+        first = firsts.setdefault(machine.name, machine).to_dict()
+        other = [
+            f"{field} {value:g}"
+            for field, value in machine.to_dict().items()
+            if field not in ("name", "alternate_memory_bytes") and value != first[field]
+            if field != "async_copy_bandwidth"
+            or value != machine.default_memory_bandwidth
+        ]
+        labels.append(", ".join((machine.name, *other)))
+    return labels
+
+
 def _run(
     jobs: Sequence[tuple[str, str, Target]],
     keys: Sequence[str],
@@ -313,20 +345,38 @@ def _keep(
 
 def _read_journal(journal: str | Path | None) -> dict[str, SweepRow]:
     finished: dict[str, SweepRow] = {}
-    if journal is None or not Path(journal).exists():
+    if journal is None:
         return finished
-    lines = Path(journal).read_text(encoding="utf-8").splitlines()
+    path = Path(journal)
+    if not path.exists():
+        if not path.parent.is_dir():
+            raise FileFormatError("there is no such folder", where=str(path.parent))
+        return finished
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise FileFormatError(
+            f"cannot read the journal: {error.strerror}", where=str(path)
+        ) from error
+    *lines, torn = text.split(b"\n")
+    if torn[: len(_ENTRY)] != _ENTRY[: len(torn)]:
+        lines.append(torn)
+        torn = b""
     for number, line in enumerate(lines, 1):
         try:
             entry: dict[str, Any] = json.loads(line)
             finished[entry["key"]] = SweepRow(**entry["row"])
         except (ValueError, KeyError, TypeError) as error:
-            if number == len(lines):
-                break  # the run was stopped while it wrote its last line
             raise FileFormatError(
                 f"not a sweep journal: {error}", where=f"{journal}:{number}"
             ) from error
+    if torn:
+        # The run was stopped while it wrote its last line; the next begins anew there.
+        os.truncate(path, len(text) - len(torn))
     return finished
+
+
+_ENTRY = b'{"key": "'
 
 
 def _key(text: str, target: Target, options: Options) -> str:

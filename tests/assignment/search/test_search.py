@@ -68,6 +68,22 @@ def test_never_worse_than_the_reference_plan(module: msa.Module) -> None:
         assert found <= reference * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("seed", [8, 13])
+def test_copies_of_what_nothing_needs_mislead_no_search(seed: int) -> None:
+    """The greedy plan copies results of dead steps, which keeps those steps."""
+    module = random_module(seed, size=80, vector=5000)
+    times = {}
+    for mib in (0.1, 3, 1e9):
+        greedy = plan(module, mib)
+        found = plan(module, mib, strategy="search")
+        found.verify()
+        assert found.estimate.after_seconds <= greedy.estimate.after_seconds * (
+            1 + 1e-9
+        )
+        times[mib] = found.estimate.after_seconds
+    assert times[3] <= times[0.1] * (1 + 1e-8)
+
+
 def test_plans_compute_what_the_program_does() -> None:
     for name in ("mlp_forward.opt.hlo", "quantized_matmul.opt.hlo"):
         found = plan(msa.load(DATA / name), 4, strategy="search")

@@ -7,11 +7,13 @@ tried in default memory altogether. What it holds may be decided anew then.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Final
 
+from msa.assignment.algorithm import AllocationResult
 from msa.assignment.allocation import (
     Allocation,
+    AllocationSequence,
     CopyAllocation,
     MirroredAllocation,
     ParentAllocation,
@@ -21,6 +23,7 @@ from msa.assignment.allocation import (
 from msa.assignment.problem import Problem
 from msa.assignment.search.draft import Draft
 from msa.assignment.search.free import FreePlace
+from msa.assignment.search.record import without_buffers
 
 _LESS: Final = 1.0 - 1e-9
 _KINDS: Final = frozenset(
@@ -120,6 +123,41 @@ def movable_buffers(
             if of_source != buffer:
                 fixed |= {buffer, of_source}
     return found - fixed
+
+
+def released(
+    problem: Problem,
+    start: AllocationResult,
+    allocations: Iterable[Allocation],
+    buffers: Set[int],
+) -> AllocationResult:
+    """The result with what `allocations` say of other buffers than these. Linear."""
+    fewer = AllocationSequence(
+        a
+        for a in allocations
+        if a.value < 0 or problem.values[a.value].buffer not in buffers
+    )
+    return without_buffers(problem, start, buffers, fewer)
+
+
+def without_dead_copies(
+    problem: Problem, start: AllocationResult, dead: Set[int], kept: Iterable[int]
+) -> AllocationResult:
+    """The result without buffers of which a copy reads what a dead step makes. Linear.
+
+    Such a copy keeps steps that nothing else needs, and what they read. Buffers stay
+    where they are that are not movable.
+    """
+    if not dead:
+        return start
+    moved = {
+        problem.values[a.value].buffer
+        for a in start.allocations
+        if isinstance(a, CopyAllocation) and a.position.step in dead
+    }
+    if moved:
+        moved &= movable_buffers(problem, start.allocations, kept)
+    return released(problem, start, start.allocations, moved) if moved else start
 
 
 def _stays(problem: Problem, allocation: Allocation) -> bool:

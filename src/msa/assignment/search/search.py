@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Final, NamedTuple
 
 from msa.assignment.algorithm import AllocationResult
-from msa.assignment.allocation import Allocation, AllocationSequence, Position
+from msa.assignment.allocation import Allocation, Position
 from msa.assignment.estimate import Estimator
 from msa.assignment.options import Options
 from msa.assignment.problem import Problem
@@ -27,7 +27,12 @@ from msa.assignment.search.free import FreePlace, free_places
 from msa.assignment.search.improve import Improver
 from msa.assignment.search.ladder import CLEARLY, EQUAL, SHORT, Ladder
 from msa.assignment.search.record import result_of, without_buffers
-from msa.assignment.search.release import movable_buffers, release_losses
+from msa.assignment.search.release import (
+    movable_buffers,
+    release_losses,
+    released,
+    without_dead_copies,
+)
 from msa.assignment.search.starts import ALL, FAITHFUL, PLAIN, Starts, others
 
 Progress = Callable[[str, int, int], None]
@@ -165,8 +170,8 @@ class _Search:
         self._in_place = in_place
         self._dead = dead
         self._progress = progress
-        self.wanted = {c.value for c in problem.cross_program if c.annotated}
-        self.wanted |= {
+        self._annotated = {c.value for c in problem.cross_program if c.annotated}
+        self.wanted = self._annotated | {
             v.id for v in problem.values if dead and v.position.step in dead
         }
 
@@ -192,6 +197,9 @@ class _Search:
         for number, result in self.starts.at(capacity, numbers):
             if self._progress is not None:
                 self._progress("searching", number, len(ALL))
+            result = without_dead_copies(
+                self.problem, result, self._dead, self._annotated
+            )
             start = _Found(result, tuple(result.allocations), {}, float("inf"))
             found.append(_Attempt(self, start, capacity, str(number)))
         return found
@@ -200,13 +208,8 @@ class _Search:
         """The same with nothing placed that need not be."""
         start = attempt.start
         buffers = movable_buffers(self.problem, start.allocations, self.wanted)
-        fewer = AllocationSequence(
-            a
-            for a in start.allocations
-            if a.value < 0 or self.problem.values[a.value].buffer not in buffers
-        )
-        result = without_buffers(self.problem, start.result, buffers, fewer)
-        bare = _Found(result, tuple(fewer), {}, float("inf"))
+        result = released(self.problem, start.result, start.allocations, buffers)
+        bare = _Found(result, tuple(result.allocations), {}, float("inf"))
         return _Attempt(self, bare, rung, "bare")
 
     def on(self, rung: int, limit: float = math.inf) -> _Found | None:

@@ -1,0 +1,118 @@
+"""Sweeps: rows, journals that were torn, knees of curves."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import msa
+from msa.errors import FileFormatError, OptionsError
+from msa.report import SweepResult, SweepRow, sweep
+
+TEXT = """
+HloModule m, is_scheduled=true
+ENTRY main {
+  a = f32[1024,1024]{1,0} parameter(0)
+  b = f32[1024,1024]{1,0} negate(a)
+  ROOT c = f32[1024,1024]{1,0} exponential(b)
+}
+"""
+MIB = 1 << 20
+BASE = msa.Target.preset("tpu_v5e")
+TARGETS = [BASE.replace(alternate_memory_bytes=n * MIB) for n in (1, 4, 8)]
+
+
+def swept(modules: object, targets: object = TARGETS, **more: object) -> SweepResult:
+    with ThreadPoolExecutor(1) as pool:
+        return sweep(modules, targets, executor=pool, **more)  # type: ignore[arg-type]
+
+
+def curve(*points: tuple[int, float]) -> SweepResult:
+    return SweepResult(
+        tuple(SweepRow("m", "t", size, after_seconds=time) for size, time in points)
+    )
+
+
+def test_one_program_under_two_names_has_rows_of_both() -> None:
+    module, told = msa.parse(TEXT), []
+    result = swept({"a": module, "b": module}, progress=lambda *x: told.append(x))
+    assert [row.module for row in result.rows] == ["a"] * 3 + ["b"] * 3
+    assert result.curve("a", "tpu_v5e")[1].speedup > 1
+    # It is planned once per target.
+    assert told == [("sweep", n, 3) for n in (1, 2, 3)]
+
+
+def test_a_target_given_twice_is_planned_once() -> None:
+    told: list[object] = []
+    result = swept(
+        [msa.parse(TEXT)], [*TARGETS, *TARGETS], progress=lambda *x: told.append(x)
+    )
+    assert (len(result.rows), len(told)) == (6, 3)
+
+
+@pytest.mark.parametrize("left", [0, 3, 40, -1])
+def test_a_torn_journal_is_gone_on_with_more_than_once(
+    tmp_path: Path, left: int
+) -> None:
+    journal = tmp_path / "journal"
+    module = msa.parse(TEXT)
+    expected = swept([module], journal=journal)
+    lines = journal.read_text().splitlines(keepends=True)
+    assert len(lines) == 3
+    journal.write_text(lines[0] + lines[1][:left])
+    told: list[object] = []
+    again = swept([module], journal=journal, progress=lambda *x: told.append(x))
+    assert (again, len(told)) == (expected, 2)
+    told.clear()
+    again = swept([module], journal=journal, progress=lambda *x: told.append(x))
+    assert (again, told) == (expected, [])
+    assert sorted(journal.read_text().splitlines()) == sorted(map(str.strip, lines))
+
+
+@pytest.mark.parametrize("data", [b"not a journal", b"null\n", b"[1]\n", b"\xff\xfe\n"])
+def test_another_file_is_no_journal_and_left_alone(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    with pytest.raises(FileFormatError, match="not a sweep journal"):
+        swept([msa.parse(TEXT)], journal=path)
+    assert path.read_bytes() == data
+
+
+def test_where_no_journal_can_be_nothing_is_planned(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "none" / "journal"):
+        with pytest.raises(FileFormatError, match=r"journal|folder"):
+            swept([msa.parse(TEXT)], journal=path)
+
+
+def test_targets_are_a_sequence() -> None:
+    for targets in (BASE, "tpu_v5e"):
+        with pytest.raises(OptionsError, match="sequence"):
+            swept([msa.parse(TEXT)], targets)
+
+
+def test_bandwidths_of_one_name_are_curves_apart() -> None:
+    faster = [t.replace(default_memory_bandwidth=1e12) for t in TARGETS]
+    result = swept([msa.parse(TEXT)], [*TARGETS, *faster])
+    other = "tpu_v5e, default_memory_bandwidth 1e+12"
+    for name, rate in (("tpu_v5e", 819e9), (other, 1e12)):
+        rows = result.curve("m", name)
+        assert [row.alternate_memory_bytes // MIB for row in rows] == [1, 4, 8]
+        # Two operations read and write 4 MiB each.
+        for row in rows:
+            assert row.before_seconds == pytest.approx(16 * MIB / rate)
+
+
+def test_knees_are_found_between_powers_of_two() -> None:
+    found = curve((4 * MIB, 9.0), (5 * MIB, 5.0), (6 * MIB, 4.9), (7 * MIB, 4.8))
+    knee = found.knee("m", "t")
+    assert knee is not None
+    assert knee.alternate_memory_bytes == 5 * MIB
+
+
+def test_flat_rising_and_short_curves_have_no_knee() -> None:
+    flat = [(n * MIB, 1.0) for n in (1, 2, 4)]
+    rising = [(MIB, 1.0), (2 * MIB, 1.5), (4 * MIB, 2.0)]
+    for points in (flat, rising, flat[:1], flat[:2], [], [(MIB, 2.0)] * 3):
+        assert curve(*points).knee("m", "t") is None
