@@ -27,9 +27,10 @@ class Residency:
 
     Within its computation a value is needed from its definition (or the computation's
     start, for what is handed in) to its last reader, or to the computation's end if
-    it is part of the result. A reader that runs other computations needs it until
-    those start; there it has intervals of its own. A loop needs what it only reads
-    until it ends. Inputs of the program that it may not overwrite are needed
+    it is part of the result. Naming it in a tuple, or together with others as an
+    element of one, does not read it. A reader that runs other computations needs it
+    until those start; there it has intervals of its own. A loop needs what it only
+    reads until it ends. Inputs of the program that it may not overwrite are needed
     throughout.
 
     >>> import msa
@@ -76,7 +77,7 @@ class Residency:
             if instruction.opcode == "parameter":
                 entered.add(computation)
             begins[computation] = min(begins.get(computation, begin), begin)
-            ends[computation] = max(ends.get(computation, begin + 1), end)
+            ends[computation] = max(ends.get(computation, end), end)
         for user, _, _ in value.uses:
             computation = user.computation
             if computation in begins:
@@ -86,7 +87,7 @@ class Residency:
             context = self._schedule.async_context.get(computation)
             if context is not None:
                 ends[computation] = max(ends[computation], self._done_of(context))
-        return sorted((begins[c], ends[c]) for c in begins)
+        return sorted((begin, max(begin + 1, ends[c])) for c, begin in begins.items())
 
     def _spans_of_one(self, value: Value) -> list[Span]:
         """Intervals of a value that is nowhere but where it is made."""
@@ -112,12 +113,16 @@ class Residency:
         return found if len(found) < 2 else merged(found)
 
     def _of_position(self, instruction: Instruction, time: int) -> Span:
-        """Begin, and the least end, that appearing at an instruction asks for."""
+        """Begin, and the least end, that appearing at an instruction asks for.
+
+        By appearing there a value is kept only as part of a computation's result:
+        what reads it is among its uses, all else names it.
+        """
         span = self._schedule.spans[instruction.computation]
         begin = span[0] if instruction.opcode == "parameter" else time
         if instruction.computation.root is instruction:
             return begin, span[1]
-        return begin, begin
+        return begin, 0
 
     def _of_use(self, user: Instruction, entered: set[Computation]) -> int:
         opcode, time = user.opcode, self._time[user.id]

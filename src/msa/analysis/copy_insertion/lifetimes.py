@@ -7,7 +7,7 @@ a loop, out of its body, into a branch) is free for the receiver from that time 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msa.analysis.async_chains import chain_done
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from msa.analysis.values import Value
     from msa.hlo.computation import Computation
     from msa.hlo.instruction import Instruction
+
+_NAMING: Final = frozenset({"copy", "domain", "get-tuple-element", "tuple"})
+"""What they pass on from an operand they name but do not read."""
 
 
 class Lifetimes:
@@ -151,7 +154,7 @@ class Lifetimes:
                 and computation is caller.while_condition
             ):
                 return self._flat.spans[caller.while_body][0]
-        return time + 1
+        return 0 if x.opcode in _NAMING else time + 1
 
     def _use_end(self, user: Instruction, operand: int) -> int:
         if user.opcode == "call":
