@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +17,8 @@ from msa.assignment.bounds import fastest_seconds, lower_bound_seconds
 from msa.assignment.build import build_problem
 from msa.target import Target
 from msa.testing import random_module
+
+DATA = Path(__file__).parents[1] / "data"
 
 MACHINE = Target(
     name="toy",
@@ -289,3 +292,11 @@ def test_the_bound_of_arithmetic_is_as_exact_as_its_time() -> None:
         estimate = msa.assign(msa.parse(ONE), target).estimate
         assert estimate.after_seconds == pytest.approx(50 / rate, rel=1e-6)
         assert estimate.lower_bound_seconds <= estimate.after_seconds
+
+
+@pytest.mark.parametrize("capacity", [0, 1000, 1 << 40])
+@pytest.mark.parametrize("name", ["mlp_forward", "quantized_matmul", "nested_while"])
+def test_no_plan_is_below_the_bound_by_rounding(name: str, capacity: int) -> None:
+    target = msa.Target.preset("tpu_v5e").replace(alternate_memory_bytes=capacity)
+    estimate = msa.assign(msa.load(DATA / f"{name}.opt.hlo"), target).estimate
+    assert estimate.lower_bound_seconds <= estimate.after_seconds

@@ -14,6 +14,7 @@ Arguments about the machine that `msa.simulate` models; the largest wins:
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from typing import Final
 
 from msa.assignment.bound_residency import Traffic, residency_bound
 from msa.assignment.bound_windows import windows_bound
@@ -21,6 +22,9 @@ from msa.assignment.estimate import FREE
 from msa.assignment.problem import TRIVIAL_OPCODES, Problem, Value
 
 _RUNNING = frozenset({"call", "conditional", "while"})
+
+_ROUNDED: Final = 1.0 - 1e-12
+"""Sums are rounded, here and in the times of plans; the bound must not be above them."""
 
 _Access = tuple[int, float, int]
 """Buffer, bytes moved, bytes of storage."""
@@ -51,11 +55,12 @@ def lower_bound_seconds(
     fastest = fastest_seconds(problem, trips, free)
     known = Traffic(problem, trips, free)
     capacity = problem.machine.capacity
-    return max(
+    bound = max(
         sum(fastest),
         windows_bound(problem, fastest, known, capacity),
         residency_bound(problem, known, capacity),
     )
+    return bound * _ROUNDED
 
 
 def fastest_seconds(
