@@ -16,8 +16,6 @@ from msa.hlo.instruction import Instruction
 from msa.hlo.module import Module
 from msa.hlo.shape import ShapeIndex
 
-_NONE: Final[Mapping[Instruction, Instruction]] = {}
-
 _KEPT: Final = frozenset(
     [
         "parameter",
@@ -81,18 +79,8 @@ def simplify(state: LoweringState) -> set[Instruction]:
 
 def _forward_tuples(computation: Computation) -> None:
     """Elements of tuples become the operands; a tuple of all elements the original."""
-    for instruction in computation.post_order():
-        opcode = instruction.opcode
-        if opcode == "get-tuple-element":
-            source = instruction.operands[0]
-            if source.opcode == "tuple" and not _ordered(instruction):
-                instruction.replace_all_uses_with(
-                    source.operands[instruction.tuple_index]
-                )
-        elif opcode == "tuple" and not _ordered(instruction):
-            original = _whole_original(instruction)
-            if original is not None and _may_stand_in(original, instruction):
-                instruction.replace_all_uses_with(original)
+    for instruction, read in forwarded_tuples(computation).items():
+        instruction.replace_all_uses_with(read)
 
 
 def forwarded_tuples(computation: Computation) -> dict[Instruction, Instruction]:
@@ -110,7 +98,7 @@ def forwarded_tuples(computation: Computation) -> dict[Instruction, Instruction]
                 found[instruction] = _read(found, element)
         elif opcode == "tuple" and not _ordered(instruction):
             original = _whole_original(instruction, found)
-            if original is not None and _may_stand_in(original, instruction):
+            if original is not None and _may_stand_in(original, instruction, found):
                 found[instruction] = original
     return found
 
@@ -120,7 +108,7 @@ def _read(found: Mapping[Instruction, Instruction], x: Instruction) -> Instructi
 
 
 def _whole_original(
-    instruction: Instruction, found: Mapping[Instruction, Instruction] = _NONE
+    instruction: Instruction, found: Mapping[Instruction, Instruction]
 ) -> Instruction | None:
     operands = [_read(found, operand) for operand in instruction.operands]
     if not operands or operands[0].opcode != "get-tuple-element":
@@ -138,7 +126,9 @@ def _whole_original(
     return source
 
 
-def _may_stand_in(original: Instruction, copy: Instruction) -> bool:
+def _may_stand_in(
+    original: Instruction, copy: Instruction, found: Mapping[Instruction, Instruction]
+) -> bool:
     """Whether a tuple may be read in the place of one with the same elements.
 
     A tuple that lies in another tuple is loop state, an argument or a result of its
@@ -148,7 +138,7 @@ def _may_stand_in(original: Instruction, copy: Instruction) -> bool:
     if not any(user.opcode == "tuple" for user in copy.users):
         return True
     path = _path_in_result(copy)
-    return path is not None and path == _path_in_parameter(original)
+    return path is not None and path == _path_in_parameter(original, found)
 
 
 def _path_in_result(x: Instruction) -> ShapeIndex | None:
@@ -166,12 +156,14 @@ def _path_in_result(x: Instruction) -> ShapeIndex | None:
     return path
 
 
-def _path_in_parameter(x: Instruction) -> ShapeIndex | None:
+def _path_in_parameter(
+    x: Instruction, found: Mapping[Instruction, Instruction]
+) -> ShapeIndex | None:
     """Which part of the first parameter a value is."""
     path: ShapeIndex = ()
     while x.opcode == "get-tuple-element":
         path = (x.tuple_index, *path)
-        x = x.operands[0]
+        x = _read(found, x.operands[0])
     return path if x.opcode == "parameter" and not x.parameter_number else None
 
 
