@@ -73,12 +73,19 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
 
     >>> did_you_mean("tpu_v5", ["tpu_v5e", "h100"])
     "did you mean 'tpu_v5e'?"
+    >>> did_you_mean("H100", ["tpu_v5e", "h100"])
+    "did you mean 'h100'?"
     >>> did_you_mean("zzz", ["tpu_v5e", "h100"], "list them")
     'list them'
     """
     import difflib
 
-    close = difflib.get_close_matches(name, sorted(known), 1, 0.4)
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, 1, 0.4)
+    if not close:
+        folded = {one.casefold(): one for one in names}
+        near = difflib.get_close_matches(name.casefold(), folded, 1, 0.4)
+        close = [folded[one] for one in near]
     return f"did you mean {close[0]!r}?" if close else otherwise
 
 

@@ -75,6 +75,10 @@ def test_bad_pipelines_are_typed_errors(text: str, message: str) -> None:
         ("schedule{algorithm=list,algorithm=dfs}", 1, "a form such as"),
         ("rematerialize{memory-limit=1,memory_limit=2}", 1, "a form such as"),
         ("schedule{algorithm=3}", 1, "a word"),
+        ("cse{,}", 1, "a form such as"),
+        ("dce,cse{layout_sensitive=true,}", 5, "a form such as"),
+        ("cse{=true}", 1, "a form such as"),
+        ("DCE", 1, "did you mean 'dce'"),
     ],
 )
 def test_bad_pipelines_say_where_and_what_to_try(

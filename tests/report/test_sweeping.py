@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import msa
-from msa.errors import FileFormatError, OptionsError
+from msa.errors import FileFormatError, OptionsError, TargetError
 from msa.report import SweepResult, SweepRow, sweep
 
 TEXT = """
@@ -87,9 +87,40 @@ def test_where_no_journal_can_be_nothing_is_planned(tmp_path: Path) -> None:
 
 
 def test_targets_are_a_sequence() -> None:
-    for targets in (BASE, "tpu_v5e"):
+    for targets in (BASE, "tpu_v5e", None, 5):
         with pytest.raises(OptionsError, match="sequence"):
             swept([msa.parse(TEXT)], targets)
+
+
+@pytest.mark.parametrize(
+    ("modules", "message"),
+    [
+        (msa.parse(TEXT), "sequence or a mapping"),
+        (Path("m.hlo"), "sequence or a mapping"),
+        (None, "sequence or a mapping"),
+        ([None], "modules and paths, not None"),
+        ({"a": 5}, "modules and paths, not 5"),
+        ({5: msa.parse(TEXT)}, "names as text, not 5"),
+        ([msa.parse(TEXT), msa.parse(TEXT)], "two modules are named 'm'"),
+        ([], "at least one module"),
+    ],
+)
+def test_what_is_no_module_is_refused(modules: object, message: str) -> None:
+    with pytest.raises(OptionsError, match=message):
+        swept(modules)
+
+
+def test_other_arguments_of_the_wrong_kind_are_refused() -> None:
+    modules = [msa.parse(TEXT)]
+    for target in (None, 5, [BASE]):
+        with pytest.raises(TargetError, match="takes targets and names of presets"):
+            swept(modules, [BASE, target])
+    with pytest.raises(OptionsError, match="takes Options, not 'search'"):
+        swept(modules, options="search")
+    with pytest.raises(OptionsError, match="takes the path of a journal, not 5"):
+        swept(modules, journal=5)
+    with pytest.raises(OptionsError, match="`submit`, and 4 has none"):
+        sweep(modules, TARGETS, executor=4)  # type: ignore[arg-type]
 
 
 def test_bandwidths_of_one_name_are_curves_apart() -> None:

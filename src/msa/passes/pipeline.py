@@ -158,9 +158,11 @@ def parse_pipeline(text: str) -> tuple[Pass, ...]:
 
 def _options(text: str) -> dict[str, Any]:
     options: dict[str, Any] = {}
-    for part in filter(None, (p.strip() for p in text.split(","))):
+    for part in text.split(",") if text.strip() else ():
         key, equals, value = part.partition("=")
         key = key.strip().replace("-", "_")
+        if not key:
+            raise OptionsError(f"an option has no name in {{{text}}}")
         if key in options:
             raise OptionsError(f"the option {key!r} is given twice")
         options[key] = _value(value.strip()) if equals else True

@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, Any
 from msa.assignment import Options, assign
 from msa.errors import FileFormatError, MsaError, OptionsError
 from msa.files import write_text
-from msa.hlo import Module, load, parse
+from msa.hlo import Module, parse
+from msa.hlo.arguments import expect
+from msa.report.sweep_arguments import Modules, check_places, targets_of, texts_of
 from msa.report.tables import format_table
 from msa.target import Target
 from msa.units import format_bytes, format_seconds
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Progress = Callable[[str, int, int], None]
-Modules = Mapping[str, "Module | str | Path"] | Iterable["Module | str | Path"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +175,9 @@ def sweep(
     one name differ in more than capacity, rows of the later ones say in what.
 
     Raises:
-        OptionsError: there is nothing to plan, or modules share a name.
+        OptionsError: there is nothing to plan, modules share a name, or an argument is
+            of another kind.
+        TargetError: a target is none, or has an unknown name.
         FileFormatError: `journal` is no journal, or cannot be one.
 
     >>> from concurrent.futures import ThreadPoolExecutor
@@ -193,11 +196,11 @@ def sweep(
     >>> [row.speedup > 1 for row in result.rows]
     [False, True]
     """
-    options = Options() if options is None else options
-    if isinstance(targets, (Target, str)):
-        raise OptionsError("targets must be a sequence", hint="[target]")
-    machines = [Target.preset(t) if isinstance(t, str) else t for t in targets]
-    texts = _texts(modules)
+    given = Options() if options is None else options
+    options = expect(given, Options, where="sweep", what="Options", error=OptionsError)
+    check_places(executor, journal)
+    machines = targets_of(targets)
+    texts = texts_of(modules)
     if not texts or not machines:
         raise OptionsError("a sweep needs at least one module and one target")
     jobs = [(name, text, t) for name, text in texts.items() for t in machines]
@@ -263,27 +266,6 @@ def _place(row: SweepRow) -> tuple[str, str, int]:
 def _parsed(text: str) -> Module:
     """A worker plans the same module on several targets: parse and analyse once."""
     return parse(text)
-
-
-def _texts(modules: Modules) -> dict[str, str]:
-    named: list[tuple[str, Module | str | Path]]
-    if isinstance(modules, Mapping):
-        named = list(modules.items())
-    elif isinstance(modules, (Module, str, Path)):
-        raise OptionsError("modules must be a sequence or a mapping", hint="[module]")
-    else:
-        named = [
-            (m.name if isinstance(m, Module) else Path(m).name, m) for m in modules
-        ]
-    texts: dict[str, str] = {}
-    for name, module in named:
-        if name in texts:
-            raise OptionsError(
-                f"two modules are named {name!r}", hint="give a mapping name → module"
-            )
-        loaded = module if isinstance(module, Module) else load(module)
-        texts[name] = loaded.to_text()
-    return texts
 
 
 def _labels(machines: Sequence[Target]) -> list[str]:
