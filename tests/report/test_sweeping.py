@@ -135,6 +135,16 @@ def test_bandwidths_of_one_name_are_curves_apart() -> None:
             assert row.before_seconds == pytest.approx(16 * MIB / rate)
 
 
+def test_curves_apart_where_the_later_target_copies_as_fast_as_it_reads() -> None:
+    slow = BASE.replace(async_copy_bandwidth=1e11)
+    assert BASE.async_copy_bandwidth == BASE.default_memory_bandwidth == 819e9
+    found = swept([msa.parse(TEXT)], [slow, BASE]).rows
+    assert [row.target for row in found] == [
+        "tpu_v5e",
+        "tpu_v5e, async_copy_bandwidth 8.19e+11",
+    ]
+
+
 def test_knees_are_found_between_powers_of_two() -> None:
     found = curve((4 * MIB, 9.0), (5 * MIB, 5.0), (6 * MIB, 4.9), (7 * MIB, 4.8))
     knee = found.knee("m", "t")

@@ -11,6 +11,7 @@ import pytest
 from benchmarks.soak import check
 
 import msa
+from msa.analysis.trip_counts import stated_trips
 from msa.assignment.ledgers.free_space import FreeSpace
 from msa.errors import HloError
 from msa.heap.chunk import Chunk
@@ -19,7 +20,7 @@ from msa.hlo.module import Alias
 from msa.hlo.verifier import find_violations
 from msa.testing import random_module, shrink
 from msa.testing.shrinking.edit import weight
-from msa.testing.shrinking.loops import bound, stated_trips, steering
+from msa.testing.shrinking.loops import bound, steering
 
 Judge = Callable[[msa.Module], bool]
 

@@ -90,7 +90,7 @@ class TripCounts:
         graph = call_graph or CallGraph.run(module)
         for loop in loops:
             if use_backend_config:
-                count = _stated(loop)
+                count = stated_trips(loop)
                 if count is None:
                     count = _Loop(loop, graph).count()
             else:
@@ -111,8 +111,8 @@ def _loops(module: Module) -> Iterator[Instruction]:
                 yield instruction
 
 
-def _stated(loop: Instruction) -> int | None:
-    """The count in `backend_config`, if there is one."""
+def stated_trips(loop: Instruction) -> int | None:
+    """The trips that a loop states in its `backend_config`, if it does."""
     config = loop.backend_config
     if not config or "known_trip_count" not in config:
         return None

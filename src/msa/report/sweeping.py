@@ -279,7 +279,8 @@ def _labels(machines: Sequence[Target]) -> list[str]:
             for field, value in machine.to_dict().items()
             if field not in ("name", "alternate_memory_bytes") and value != first[field]
             if field != "async_copy_bandwidth"
-            or value != machine.default_memory_bandwidth
+            or (value, first[field])
+            != (machine.default_memory_bandwidth, first["default_memory_bandwidth"])
         ]
         labels.append(", ".join((machine.name, *other)))
     return labels

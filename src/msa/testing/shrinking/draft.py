@@ -163,7 +163,9 @@ class Draft:
         parameters = computation.parameters
         self.drop([parameters[gone]])
         for number, parameter in enumerate(computation.parameters):
-            parameter.attributes = _with(parameter.attributes, parameter_number=number)
+            parameter.attributes = changed(
+                parameter.attributes, parameter_number=number
+            )
 
     def drop(self, doomed: Iterable[Instruction]) -> None:
         """Take out instructions of one computation that nothing reads."""
@@ -208,7 +210,8 @@ def _attribute(**values: Any) -> Mapping[str, Any]:
     return MappingProxyType(values)
 
 
-def _with(attributes: Mapping[str, Any], **values: Any) -> Mapping[str, Any]:
+def changed(attributes: Mapping[str, Any], **values: Any) -> Mapping[str, Any]:
+    """Attributes, some of them with other values."""
     return MappingProxyType({**attributes, **values})
 
 
@@ -222,4 +225,4 @@ def shift(get: Instruction, gone: int) -> None:
     """A get-tuple-element of a tuple that lost element `gone`."""
     index = get.tuple_index
     if index > gone:
-        get.attributes = _with(get.attributes, index=index - 1)
+        get.attributes = changed(get.attributes, index=index - 1)

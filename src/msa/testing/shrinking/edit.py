@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from msa.analysis.trip_counts import stated_trips
 from msa.hlo.module import Module
 from msa.testing.shrinking.draft import Draft
-from msa.testing.shrinking.loops import stated_trips
 
 Edit = Callable[[Draft], bool]
 """Changes a draft; False if it does not fit it any more."""

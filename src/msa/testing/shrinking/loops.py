@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from msa.hlo.computation import Computation
 from msa.hlo.instruction import Instruction
 from msa.hlo.module import Module
@@ -61,15 +59,6 @@ def _sources(
         return [(x.called_computations[0].root, at)]
     whole: list[Place] = [(operand, ()) for operand in x.operands]
     return whole + [(called.root, ()) for called in x.called_computations]
-
-
-def stated_trips(loop: Instruction) -> int | None:
-    """The trips that a loop states, if it does."""
-    try:
-        stated = json.loads(loop.backend_config or "{}")["known_trip_count"]["n"]
-        return int(stated)
-    except (ValueError, KeyError, TypeError):
-        return None
 
 
 def bound(loop: Instruction) -> Instruction | None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from msa.analysis.trip_counts import stated_trips
 from msa.hlo.instruction import Instruction
 from msa.hlo.literal import Literal
 from msa.hlo.module import Module
 from msa.hlo.opcode import has_side_effect
-from msa.testing.shrinking.draft import Draft, Key, _with, key_of
+from msa.testing.shrinking.draft import Draft, Key, changed, key_of
 from msa.testing.shrinking.edit import Edit
-from msa.testing.shrinking.loops import bound, stated_trips, steering
+from msa.testing.shrinking.loops import bound, steering
 
 _LEAST = frozenset({"constant", "iota", "parameter"})
 
@@ -115,7 +116,7 @@ def _set_trips(draft: Draft, key: Key, trips: int) -> bool:
     last = int(str(limit.attributes["literal"])) - stated + trips
     literal = Literal(limit.shape, str(last))
     new = draft.put_before(
-        limit, "constant", limit.shape, (), _with(limit.attributes, literal=literal)
+        limit, "constant", limit.shape, (), changed(limit.attributes, literal=literal)
     )
     loop.while_condition.root.replace_operand(1, new)
     loop.backend_config = f'{{"known_trip_count":{{"n":"{trips}"}}}}'
