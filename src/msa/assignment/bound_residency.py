@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from msa.assignment.estimate import FREE, bytes_of_places
 from msa.assignment.problem import TRIVIAL_OPCODES, Problem, Value
+from msa.hlo.opcode import RUNNING_OPCODES
 
 Floats = NDArray[np.float64]
 
 _ROUNDS: Final = 60
-_RUNNING: Final = frozenset({"call", "conditional", "while"})
 
 
 class Stay(NamedTuple):
@@ -177,7 +177,11 @@ class Traffic:
     def result(self, value: Value) -> float:
         """Bytes of a result of the program that pass, at its definition or later."""
         opcode = self._problem.opcodes[value.position.step]
-        if opcode in _RUNNING or opcode in TRIVIAL_OPCODES or not value.position_bytes:
+        if (
+            opcode in RUNNING_OPCODES
+            or opcode in TRIVIAL_OPCODES
+            or not value.position_bytes
+        ):
             return 0.0
         return max(0.0, min(value.position_bytes[0], float(value.size)))
 

@@ -20,8 +20,7 @@ from msa.assignment.bound_residency import Traffic, residency_bound
 from msa.assignment.bound_windows import windows_bound
 from msa.assignment.estimate import FREE
 from msa.assignment.problem import TRIVIAL_OPCODES, Problem, Value
-
-_RUNNING = frozenset({"call", "conditional", "while"})
+from msa.hlo.opcode import RUNNING_OPCODES
 
 _ROUNDED: Final = 1.0 - 1e-12
 """Sums are rounded, here and in the times of plans; the bound must not be above them."""
@@ -103,7 +102,7 @@ def fastest_seconds(
         # Costs are of single precision here, but not where plans are timed.
         all_bytes = max(0.0, min(problem.total_bytes[step], accessed[step]))
         read = written = 0.0
-        if opcode not in _RUNNING:
+        if opcode not in RUNNING_OPCODES:
             read = _most_bytes(reads[step], machine.capacity)
             written = _most_bytes(writes[step], machine.capacity)
         memory = (

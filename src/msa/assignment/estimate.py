@@ -29,9 +29,8 @@ from msa.assignment.flow_events import Loop as Loop
 from msa.assignment.flow_events import loops_of as loops_of
 from msa.assignment.problem import Problem
 from msa.assignment.running import Running
+from msa.hlo.opcode import RUNNING_OPCODES
 
-#: Instructions whose traffic is that of the regions that they run.
-_NEVER_FAST = frozenset({"call", "conditional", "while"})
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -204,7 +203,7 @@ class Accesses(NamedTuple):
 def bytes_of_places(problem: Problem) -> dict[object, float]:
     """Bytes moved per use and per position, by the instruction there."""
     sizes: dict[object, float] = {}
-    fast = [opcode not in _NEVER_FAST for opcode in problem.opcodes]
+    fast = [opcode not in RUNNING_OPCODES for opcode in problem.opcodes]
     for value in problem.values:
         sizes.update(
             (use, size)

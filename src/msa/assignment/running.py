@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 
 from msa.assignment.modelled import COPY_ACCESSES
 from msa.assignment.problem import Problem
+from msa.hlo.opcode import RUNNING_OPCODES
 
 _OUTER: Final = frozenset({"call", "conditional"})
-_RUNNING: Final = frozenset({"call", "conditional", "while"})
 
 
 class Costs(NamedTuple):
@@ -44,7 +44,9 @@ class Running:
             return
         self._bytes = modelled.copy_bytes
         # A caller comes after what it runs.
-        steps = sorted(step for step in problem.called if opcodes[step] in _RUNNING)
+        steps = sorted(
+            step for step in problem.called if opcodes[step] in RUNNING_OPCODES
+        )
         self._regions = self._totals(steps, frozenset())
         self._base = {step: self._own(step) for step in steps}
         if dead:

@@ -21,9 +21,14 @@ from msa.hlo.window import Window
 if TYPE_CHECKING:
     from msa.hlo.instruction import Instruction
 
-CONTROL_FLOW_OPCODES: Final = frozenset(
-    {"call", "while", "conditional", "async-start", "async-update", "async-done"}
-)
+RUNNING_OPCODES: Final = frozenset({"call", "conditional", "while"})
+"""Opcodes that run other computations in their place, and move nothing themselves."""
+
+CONTROL_FLOW_OPCODES: Final = RUNNING_OPCODES | {
+    "async-start",
+    "async-update",
+    "async-done",
+}
 """Opcodes whose called computations run as part of the schedule."""
 
 VARIADIC: Final = -1

@@ -24,14 +24,12 @@ from msa.analysis.simulation.engine import (
 from msa.analysis.simulation.machine import TO_ALTERNATE, TO_DEFAULT
 from msa.analysis.trip_counts import TripCounts
 from msa.hlo.instruction import Instruction
+from msa.hlo.opcode import RUNNING_OPCODES
 from msa.hlo.shape import Shape
 from msa.target import Target
 
 _MOVES: Final = frozenset({"copy", "slice", "dynamic-slice", "fusion"})
 """Operations that a copy engine performs when they are asynchronous."""
-
-_NEVER_FAST: Final = frozenset({"call", "conditional", "while"})
-"""Instructions whose traffic is that of the computations that they run."""
 
 
 class StepCost(NamedTuple):
@@ -195,7 +193,7 @@ class _Maker:
         return StepCost(compute, memory, seconds, seconds - slow)
 
     def _fast_bytes(self, instruction: Instruction) -> tuple[float, float]:
-        if instruction.opcode in _NEVER_FAST:
+        if instruction.opcode in RUNNING_OPCODES:
             return 0.0, 0.0
         space, costs = self.space, self.costs
         read = written = 0.0

@@ -13,9 +13,9 @@ from msa.assignment.allocation import (
 )
 from msa.assignment.estimate import Estimator, Flow
 from msa.assignment.problem import Problem
+from msa.hlo.opcode import RUNNING_OPCODES
 
 _ROUNDS = 4
-_RUNNING = frozenset({"call", "conditional", "while"})
 
 
 def drop_losses(
@@ -93,7 +93,7 @@ def _droppable(problem: Problem, draft: AllocationSequence) -> list[CopyAllocati
 
 def _is_plain(problem: Problem, use: Use) -> bool:
     """Whether the reader is an instruction of its own, not a loop or a branch."""
-    return problem.opcodes[use.step] not in _RUNNING and not use.index
+    return problem.opcodes[use.step] not in RUNNING_OPCODES and not use.index
 
 
 def _dropped(

@@ -19,8 +19,8 @@ from msa.assignment.allocation import (
     Use,
 )
 from msa.assignment.problem import Problem, Value
+from msa.hlo.opcode import RUNNING_OPCODES
 
-_RUNNING: Final = frozenset({"call", "conditional", "while"})
 _ASYNC: Final = ("-start", "-done", "-update")
 _OTHER: Final = frozenset({"recv", "send"})
 _KINDS: Final = frozenset({"entry", "body", "condition", "branch"})
@@ -268,7 +268,7 @@ def _is_anchored(
 def _hands_on(problem: Problem, step: int) -> bool:
     """Whether an instruction runs or is in flight with what it reads or makes."""
     opcode = problem.opcodes[step]
-    return opcode in _RUNNING or opcode in _OTHER or opcode.endswith(_ASYNC)
+    return opcode in RUNNING_OPCODES or opcode in _OTHER or opcode.endswith(_ASYNC)
 
 
 def by_value(places: Mapping[Position, FreePlace]) -> dict[int, list[FreePlace]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Final
 
 from msa.analysis import InstructionCosts, LiveRanges
 from msa.analysis.async_chains import ASYNC_OPCODES, wrapped_computation
@@ -14,13 +13,11 @@ from msa.analysis.values import HloBuffer
 from msa.hlo.computation import Computation
 from msa.hlo.instruction import Instruction
 from msa.hlo.module import Module
+from msa.hlo.opcode import RUNNING_OPCODES
 from msa.passes.arguments import module_of, one_of
 from msa.passes.offload.vocabulary import HOST, on_host_thread
 from msa.passes.rematerialization.options import HostMemory
 from msa.passes.runs import runs_of
-
-_RUNS_OTHERS: Final = frozenset({"call", "conditional", "while"})
-"""Their steps are those of what they run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +222,7 @@ class Times:
                 self._chains[wrapped] = (start, step)
             idle = (
                 _crosses(x)
-                or x.opcode in _RUNS_OTHERS
+                or x.opcode in RUNNING_OPCODES
                 or on_host_thread(x)
                 or x.opcode in ASYNC_OPCODES
             )
