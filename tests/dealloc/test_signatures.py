@@ -127,3 +127,19 @@ def test_bd7_a_part_of_a_buffer_that_meets_another_is_cloned_and_freed() -> None
     assert (outcome.paths, outcome.clean) == (2, True)
     assert outcome.clone_bytes == 2 * 2 * 8  # at the merge and at the return
     assert str(place_in_function(freed)[0]) == str(freed)
+
+
+def test_frees_in_a_straight_line_are_findings_of_the_checker() -> None:
+    function = parse_function("""
+func @f() {
+^entry:
+  %a = alloc : buf<4xf32>
+  dealloc %a
+  use reads(%a) writes()
+  dealloc %a
+  return
+}""")
+    kinds = [finding.kind.value for finding in check(function).findings]
+    assert kinds == ["use after free", "double free"]
+    with pytest.raises(BufferIRError, match="uses %a after its dealloc"):
+        verify_function(function)

@@ -80,8 +80,8 @@ def check(
     function = expect(function, Function, where="check", what="a Function")
     if reference is not None:
         reference = expect(reference, Function, where="check", what="a Function")
-        verify_function(reference)
-    verify_function(function)
+        verify_function(reference, frees=False)
+    verify_function(function, frees=False)
     report = CheckReport()
     names = tuple(marked)
     if scripts is None:

@@ -39,8 +39,13 @@ def verify_module(module: BufferModule) -> None:
         verify_function(function)
 
 
-def verify_function(function: Function) -> None:
+def verify_function(function: Function, *, frees: bool = True) -> None:
     """Raise BufferIRError at the first broken rule; near-linear.
+
+    Args:
+        function: what is checked.
+        frees: also look for uses after a dealloc in the same block; `check` finds
+            them on all paths.
 
     >>> from msa.dealloc import parse_function
     >>> function = parse_function('''
@@ -52,14 +57,14 @@ def verify_function(function: Function) -> None:
     ... }''')
     >>> verify_function(function)
     """
-    _Verifier(function).run()
+    _Verifier(function).run(frees)
 
 
 class _Verifier:
     def __init__(self, function: Function) -> None:
         self.function = function
 
-    def run(self) -> None:
+    def run(self, frees: bool) -> None:
         if not self.function.region.blocks:
             raise self._error("the function has no body")
         for region in self.function.regions():
@@ -67,7 +72,8 @@ class _Verifier:
         for operation in self.function.walk():
             self._operation(operation)
         self._dominance()
-        self._straight_line_frees()
+        if frees:
+            self._straight_line_frees()
 
     def _error(self, message: str) -> BufferIRError:
         return BufferIRError(message, where=f"@{self.function.name}")
