@@ -27,6 +27,7 @@ from msa.runtime.collective.kernels import RankContext
 GRANULARITY = 4096
 QUICK = Timeouts(warn=0.2, terminate=0.3)
 PATIENT = Timeouts(warn=5.0, terminate=20.0)
+HASTY = Timeouts(warn=0.15, terminate=0.15)
 
 
 @dataclass
@@ -55,6 +56,12 @@ class Cluster:
                     )
                 )
             self.caches.append(CollectiveMemoryCache(consistency=self.consistency))
+
+    def wait(self, timeouts: Timeouts) -> None:
+        """From now on, wait so long: where all take part, a busy machine needs time."""
+        self.table.timeouts = timeouts
+        for clique in self.table._live.values():
+            clique.timeouts = timeouts
 
     def run(
         self,

@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from collective_support import cluster, context
+from collective_support import HASTY, PATIENT, cluster, context
 from msa.errors import MsaError
 from msa.runtime.collective import (
     AllocationSlice,
@@ -29,6 +29,8 @@ from msa.runtime.status import FailedPrecondition, InternalStatus
 DEVICES = 8
 COUNT = 64
 BYTES = 4 * COUNT
+SOME_FAIL = Timeouts(warn=0.15, terminate=0.6)
+"""Ranks of one clique wait in vain, those of the others must have time."""
 
 
 class EarlyExitError(Exception):
@@ -49,11 +51,7 @@ def partition(seed: int) -> list[CliqueKey]:
 class CollectivesMachine(RuleBasedStateMachine):
     @initialize()
     def start(self) -> None:
-        self.cluster = cluster(
-            DEVICES,
-            sizes=(4096, 4096),
-            timeouts=Timeouts(warn=0.15, terminate=0.15),
-        )
+        self.cluster = cluster(DEVICES, sizes=(4096, 4096))
         self.round = 0
         self.contents = np.zeros((DEVICES, COUNT), np.int32)
         for device in range(DEVICES):
@@ -94,9 +92,13 @@ class CollectivesMachine(RuleBasedStateMachine):
             reduce = all_reduce_multimem if kind is Kind.MULTICAST else all_reduce_peer
             reduce(ctx, where, "i32", "add")
 
+        if quitter >= 0:
+            self.cluster.wait(HASTY)
+        else:
+            self.cluster.wait(PATIENT if thrower < 0 else SOME_FAIL)
         began = time.monotonic()
         outcomes = self.cluster.run(ask, body, run_id=number)
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 20
         broken = {
             d for d in range(DEVICES) if {quitter, thrower} & set(mine(d).devices)
         }
