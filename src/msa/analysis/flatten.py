@@ -19,8 +19,9 @@ from msa.errors import ScheduleError
 from msa.hlo.computation import Computation
 from msa.hlo.instruction import Instruction
 from msa.hlo.module import Module
+from msa.hlo.opcode import RUNNING_OPCODES
 
-_RUNNING: Final = frozenset({"call", "conditional", "while"}) | ASYNC_OPCODES
+_RUNNING: Final = RUNNING_OPCODES | ASYNC_OPCODES
 
 _Step = tuple[Computation, Computation | None]
 """A computation to lay out and the asynchronous computation around it."""

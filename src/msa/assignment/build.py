@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from msa.analysis.memory_boundedness import EXCLUDED
 from msa.assignment.build_values import ValueFacts, build_values
 from msa.assignment.inputs import eligible_uses, fusions_by_body, is_suitable
 from msa.assignment.modelled import modelled
@@ -34,21 +35,6 @@ if TYPE_CHECKING:
     from msa.hlo.module import Module
     from msa.target import Target
 
-#: Instructions that are taken to cost nothing: the ends of asynchronous operations.
-FREE_OPCODES = frozenset(
-    {
-        "all-gather-done",
-        "all-gather-start",
-        "all-reduce-done",
-        "all-reduce-start",
-        "async-done",
-        "async-start",
-        "collective-permute-done",
-        "collective-permute-start",
-        "copy-done",
-        "copy-start",
-    }
-)
 _RUNS_REGIONS = frozenset({"while", "conditional", "call", "async-start"})
 
 
@@ -127,10 +113,10 @@ class _Builder:
             values=values,
             buffers=buffers,
             compute_seconds=[
-                0.0 if x.opcode in FREE_OPCODES else model.compute(x) for x in steps
+                0.0 if x.opcode in EXCLUDED else model.compute(x) for x in steps
             ],
             total_bytes=[
-                0.0 if x.opcode in FREE_OPCODES else model.total_bytes(x) for x in steps
+                0.0 if x.opcode in EXCLUDED else model.total_bytes(x) for x in steps
             ],
             scratch_bytes=self._scratch(steps),
             cross_program=candidates,

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from msa.analysis.memory_boundedness import EXCLUDED
 from msa.analysis.simulation.engine import DONE, ENTER, LEAVE, RUN, START, EventRow
 from msa.analysis.simulation.machine import TO_ALTERNATE, TO_DEFAULT
 from msa.assignment.allocation import CopyAllocation, Slice, SlicedCopyAllocation
@@ -20,21 +21,7 @@ from msa.assignment.copy_times import done_at, started_after
 from msa.assignment.problem import Problem
 
 #: Instructions that take no time themselves.
-FREE = frozenset(
-    {
-        "all-gather-done",
-        "all-gather-start",
-        "all-reduce-done",
-        "all-reduce-start",
-        "async-done",
-        "async-start",
-        "collective-permute-done",
-        "collective-permute-start",
-        "copy-done",
-        "copy-start",
-        "while",
-    }
-)
+FREE = EXCLUDED | {"while"}
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -21,7 +21,7 @@ from msa.assignment.search.layout import Layout
 from msa.assignment.search.proposals import Proposer
 from msa.assignment.search.sketches import Sketch, allocations_of
 
-_LESS: Final = 1.0 - 1e-9
+LESS: Final = 1.0 - 1e-9
 _ROUND: Final = 1.0 - 1e-3
 """What is left of the time after a round that is worth another."""
 _SHUFFLE: Final = 0.5
@@ -137,7 +137,7 @@ class Improver:
         start = timeline.bookmark()
         wishes: list[tuple[float, Sketch]] = []
         found = self._replan(place, self.seconds, wishes)
-        if found < self.seconds * _LESS:
+        if found < self.seconds * LESS:
             self.seconds = timeline.commit()
             self._pay()
             return True
@@ -146,7 +146,7 @@ class Improver:
             if self.left <= 0:
                 break
             found = self._make_room(place, sketch)
-            if found < self.seconds * _LESS:
+            if found < self.seconds * LESS:
                 self.seconds = timeline.commit()
                 self._pay()
                 return True
@@ -183,7 +183,7 @@ class Improver:
         gone = draft.lift(place.position)
         bare = timeline.bookmark()
         rooms = _Rooms(draft.layout, place)
-        best, best_made = now * _LESS, None
+        best, best_made = now * LESS, None
         for sketch in self._proposer.sketches(place, around):
             if self.left <= 0:
                 break

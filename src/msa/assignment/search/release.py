@@ -23,9 +23,9 @@ from msa.assignment.allocation import (
 from msa.assignment.problem import Problem
 from msa.assignment.search.draft import Draft
 from msa.assignment.search.free import FreePlace
+from msa.assignment.search.improve import LESS
 from msa.assignment.search.record import without_buffers
 
-_LESS: Final = 1.0 - 1e-9
 _KINDS: Final = frozenset(
     {PinnedAllocation, CopyAllocation, MirroredAllocation, ParentAllocation}
 )
@@ -61,7 +61,7 @@ def release_losses(
         lifted = [(number, draft.take(number)) for number in numbers]
         found = timeline.run()
         budget -= timeline.work - before + len(numbers)
-        if found < seconds * _LESS:
+        if found < seconds * LESS:
             before = timeline.work
             seconds = timeline.commit()
             budget -= timeline.work - before

@@ -157,21 +157,24 @@ class Offload:
 
     def copy_to_host(self, x: Instruction) -> Instruction:
         """The one copy of a value to the host."""
-        found = self.host_copies.get(x)
-        if found is None:
-            shape = in_space(x.shape, HOST)
-            found = x.computation.create(f"{x.name}.to_host", "copy", shape, [x])
-            self.host_copies[x] = found
-            self.copies.add(found)
-        return found
+        return self._copy(x, HOST, "to_host", self.host_copies)
 
     def copy_to_device(self, x: Instruction) -> Instruction:
         """The one copy of a value back to the device."""
-        found = self.device_copies.get(x)
+        return self._copy(x, DEVICE, "to_device", self.device_copies)
+
+    def _copy(
+        self,
+        x: Instruction,
+        space: int,
+        suffix: str,
+        made: dict[Instruction, Instruction],
+    ) -> Instruction:
+        found = made.get(x)
         if found is None:
-            shape = in_space(x.shape, DEVICE)
-            found = x.computation.create(f"{x.name}.to_device", "copy", shape, [x])
-            self.device_copies[x] = found
+            shape = in_space(x.shape, space)
+            found = x.computation.create(f"{x.name}.{suffix}", "copy", shape, [x])
+            made[x] = found
             self.copies.add(found)
         return found
 
