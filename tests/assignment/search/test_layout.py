@@ -69,6 +69,28 @@ def test_room_is_found_where_there_is_some(
 
 
 @settings(max_examples=200, deadline=None)
+@given(
+    made=layouts(),
+    start=st.integers(0, LAST),
+    length=st.integers(0, LAST),
+    size=st.integers(1, CAPACITY + 1),
+)
+def test_bytes_are_free_in_pieces_if_every_step_leaves_as_many(
+    made: tuple[Layout, dict[int, tuple[int, int, int, int]]],
+    start: int,
+    length: int,
+    size: int,
+) -> None:
+    layout, chunks = made
+    end = min(start + length, LAST)
+    loads = [
+        sum(high - low for a, b, low, high in chunks.values() if a <= step <= b)
+        for step in range(start, end + 1)
+    ]
+    assert layout.has_bytes(start, end, size) == (max(loads) + size <= CAPACITY)
+
+
+@settings(max_examples=200, deadline=None)
 @given(made=layouts(), start=st.integers(0, LAST), size=st.integers(1, CAPACITY + 1))
 def test_room_is_made_where_it_costs_the_least(
     made: tuple[Layout, dict[int, tuple[int, int, int, int]]], start: int, size: int

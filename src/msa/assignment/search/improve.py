@@ -19,7 +19,7 @@ from msa.assignment.search.draft import Change, Draft
 from msa.assignment.search.free import FreePlace
 from msa.assignment.search.layout import Layout
 from msa.assignment.search.proposals import Proposer
-from msa.assignment.search.sketches import Sketch, allocations_of
+from msa.assignment.search.sketches import Sketch, Wish, allocations_of
 
 LESS: Final = 1.0 - 1e-9
 _ROUND: Final = 1.0 - 1e-3
@@ -155,6 +155,38 @@ class Improver:
             timeline.back_to(start)
         timeline.forget()
         return False
+
+    def scattered(self) -> list[Wish]:
+        """What would gain, and has bytes enough, but no room in one piece.
+
+        One wish per value, the dearest first. Nothing is changed.
+        """
+        draft = self._draft
+        start = draft.timeline.bookmark()
+        wishes = []
+        for place in self._order():
+            if self.left <= 0:
+                break
+            gone = draft.lift(place.position)
+            now = self._gain(place, (allocation for _, allocation in gone))
+            rooms = _Rooms(draft.layout, place)
+            best: Wish | None = None
+            for sketch in self._proposer.sketches(place):
+                self.left -= _SKETCH_WORK
+                if rooms.may_hold(sketch) or not rooms.is_new(sketch):
+                    continue
+                gain = self._gain(place, allocations_of(place, sketch)) - now
+                if gain > (best.gain if best else 0.0) and rooms.has_bytes(sketch):
+                    best = Wish(gain, place, sketch)
+            draft.put_back(gone)
+            draft.timeline.back_to(start)
+            self.left -= _FIND_WORK * rooms.asked
+            self._pay()
+            if best is not None:
+                wishes.append(best)
+        draft.timeline.forget()
+        wishes.sort(key=lambda wish: (-wish.gain, wish.place.position))
+        return wishes
 
     def _done(self) -> float:
         """Work that was done so far on the draft, in boundaries."""
@@ -333,6 +365,12 @@ class _Rooms:
             if not known:
                 return False
         return True
+
+    def has_bytes(self, sketch: Sketch) -> bool:
+        """Whether there are bytes enough while it is needed, in pieces or not."""
+        stays = self._stays(sketch)
+        self.asked += len(stays)
+        return all(self._layout.has_bytes(*stay, self._place.size) for stay in stays)
 
     def is_new(self, sketch: Sketch) -> bool:
         """Whether no sketch with the same stays was asked about here before."""

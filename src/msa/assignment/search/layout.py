@@ -27,23 +27,24 @@ class Layout:
     looks at some of the offsets only, O(k) each.
 
     Attributes:
+        capacity, alignment: bytes.
         passed: chunks that were passed so far in all questions, on arrays.
         priced: chunks whose cost was asked for so far.
     """
 
     __slots__ = (
-        "_alignment",
-        "_capacity",
         "_free",
         "_rows",
         "_slots",
+        "alignment",
+        "capacity",
         "passed",
         "priced",
     )
 
     def __init__(self, capacity: int, alignment: int) -> None:
-        self._capacity = capacity
-        self._alignment = alignment
+        self.capacity = capacity
+        self.alignment = alignment
         self._rows: NDArray[np.int64] = np.zeros((5, 64), np.int64)
         self._rows[0] = np.iinfo(np.int64).max
         self._rows[1] = -2
@@ -84,22 +85,41 @@ class Layout:
         return ordered
 
     def _aligned(self, offset: int) -> int:
-        return -(-offset // self._alignment) * self._alignment
+        return -(-offset // self.alignment) * self.alignment
 
     def find(self, start: int, end: int, size: int) -> int | None:
         """Offset of the smallest gap that is free in all those steps; None: no room."""
         low, high, _ = self._met(start, end)
         if not low.size:
-            return 0 if size <= self._capacity else None
+            return 0 if size <= self.capacity else None
         # Gaps begin where everything below has ended, and end with the next chunk.
-        alignment = self._alignment
+        alignment = self.alignment
         tops = np.maximum.accumulate(high)
         begins = np.concatenate(([0], -(-tops // alignment) * alignment))
-        gaps = np.concatenate((low, [self._capacity])) - begins
+        gaps = np.concatenate((low, [self.capacity])) - begins
         fits = np.flatnonzero(gaps >= size)
         if not fits.size:
             return None
         return int(begins[fits[np.argmin(gaps[fits])]])
+
+    def has_bytes(self, start: int, end: int, size: int) -> bool:
+        """Whether so many bytes are free at each of those steps, in pieces or not."""
+        rows = self._rows
+        self.passed += rows.shape[1]
+        met = rows[:, (rows[0] <= end) & (rows[1] >= start)]
+        sizes = met[3] - met[2]
+        # Loads are highest where a chunk begins: all that begin up to there, but for
+        # those that ended before.
+        begins = np.sort(np.maximum(met[0], start))
+        if not begins.size:
+            return size <= self.capacity
+        ended = met[1].argsort(kind="stable")
+        begun = np.maximum(met[0], start).argsort(kind="stable")
+        more = np.concatenate(([0], np.cumsum(sizes[begun])))
+        less = np.concatenate(([0], np.cumsum(sizes[ended])))
+        at = np.searchsorted(begins, begins, side="right")
+        gone = np.searchsorted(met[1][ended], begins, side="left")
+        return int((more[at] - less[gone]).max()) + size <= self.capacity
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -122,17 +142,17 @@ class Layout:
             most: chunks that may have to go; None: any number.
         """
         low, high, numbers = self._met(start, end)
-        alignment = self._alignment
+        alignment = self.alignment
         places = np.unique(
             np.concatenate(
                 (
-                    [0, max(0, self._capacity - size) // alignment * alignment],
+                    [0, max(0, self.capacity - size) // alignment * alignment],
                     -(-high // alignment) * alignment,
                     (low - size) // alignment * alignment,
                 )
             )
         )
-        places = places[(places >= 0) & (places + size <= self._capacity)]
+        places = places[(places >= 0) & (places + size <= self.capacity)]
         # Chunks that begin below the end of a place, but for those that end below it.
         counts = np.searchsorted(low, places + size)
         counts -= np.searchsorted(np.sort(high), places, side="right")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 
 from msa.assignment.algorithm import AllocationResult, Statistics
 from msa.assignment.allocation import Allocation, AllocationSequence, Position, Use
@@ -21,8 +21,8 @@ def result_of(
 ) -> AllocationResult:
     """The result that the draft states; decisions of values that it changed are new."""
     sequence = draft.sequence()
-    before = set(start.allocations)
-    places = sorted({a.position for a in sequence if a not in before})
+    before, now = _by_place(start.allocations), _by_place(sequence)
+    places = sorted(place for place in now if now[place] != before.get(place))
     changed = {free[place].value for place in places}
     new = [d for place in places for d in _decisions(draft, free[place])]
     known = {(d.value, d.use) for d in new}
@@ -43,6 +43,16 @@ def result_of(
         ),
         statistics=_statistics(start, sequence, len(decisions)),
     )
+
+
+def _by_place(allocations: Iterable[Allocation]) -> dict[Position, list[object]]:
+    """What is said of each place, but for offsets."""
+    found: dict[Position, list[object]] = {}
+    for a in allocations:
+        if a.value >= 0:
+            said = (type(a), a.space, a.start, a.end, a.available, tuple(a.uses))
+            found.setdefault(a.position, []).append(said)
+    return found
 
 
 def without_buffers(

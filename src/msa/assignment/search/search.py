@@ -24,7 +24,7 @@ from msa.assignment.problem import Problem
 from msa.assignment.refine import may_refine, may_retime
 from msa.assignment.search.draft import Draft
 from msa.assignment.search.free import FreePlace, free_places
-from msa.assignment.search.improve import Improver
+from msa.assignment.search.improve import LESS, Improver
 from msa.assignment.search.ladder import CLEARLY, EQUAL, SHORT, Ladder
 from msa.assignment.search.record import result_of, without_buffers
 from msa.assignment.search.release import (
@@ -33,6 +33,7 @@ from msa.assignment.search.release import (
     released,
     without_dead_copies,
 )
+from msa.assignment.search.repack import repack
 from msa.assignment.search.starts import ALL, FAITHFUL, PLAIN, Starts, others
 
 Progress = Callable[[str, int, int], None]
@@ -55,6 +56,9 @@ _IMPROVED: Final = 2
 
 _RELEASE_SHARE: Final = 0.1
 """Share of what an attempt is given that finding losses of tied values may take."""
+
+_PACK_SHARE: Final = 0.4
+"""Share of the work that packing anew may take at least."""
 
 _MORE_SHARE: Final = 0.2
 """Share of the work on a rung that starts from the plan of the one below."""
@@ -104,20 +108,44 @@ class _Attempt:
         """Improve it, down to `goal` seconds; what is left of the budget."""
         if self.seconds <= goal or self._settled or budget <= 0:
             return budget
-        search = self._search
         if self._free is None:
             budget = self._release(budget)
-        assert self._free is not None
-        rng = None
-        if search.seed:
-            rng = random.Random(f"{search.seed} {self._capacity} {self._name}")
-        improver = Improver(
-            search.problem, self._draft, self._free, search.trips, budget, rng=rng
-        )
+        improver = self._improver(self._draft, budget)
         improver.run(goal)
         self.seconds = improver.seconds
         self._settled = improver.left > 0
         return improver.left
+
+    def _improver(self, draft: Draft, budget: float) -> Improver:
+        search = self._search
+        assert self._free is not None
+        rng = None
+        if search.seed:
+            rng = random.Random(f"{search.seed} {self._capacity} {self._name}")
+        return Improver(
+            search.problem, draft, self._free, search.trips, budget, rng=rng
+        )
+
+    def repack(self, budget: float, goal: float) -> None:
+        """Pack anew with what finds no room in one piece, while it gets faster."""
+        search = self._search
+        steps = search.problem.end + 1
+        while budget > 0 and self._free is not None and self.seconds > goal:
+            finder = self._improver(self._draft, budget)
+            wishes = finder.scattered()
+            repacked = repack(self._draft, wishes, steps, finder.left)
+            if repacked is None:
+                return
+            draft = search.draft(repacked.allocations, self._capacity)
+            budget = finder.left - repacked.cost - draft.timeline.work
+            improver = self._improver(draft, budget)
+            for place in repacked.places:
+                improver.decide(place)
+            improver.run(goal)
+            budget = improver.left
+            if improver.seconds > self.seconds * LESS:
+                return
+            self._draft, self.seconds = draft, improver.seconds
 
     def _release(self, budget: float) -> float:
         """Take out what is moved at a loss, and find what may be decided anew."""
@@ -254,7 +282,8 @@ class _Search:
             share = min(left, share)
             left -= share - attempt.improve(share, goal)
         best = min(tried, key=_seconds)
-        best.improve(left, goal)
+        left = best.improve(left, goal)
+        best.repack(max(left, self._work * _PACK_SHARE), goal)
         found = best.found()
         if below is not None and below.seconds < found.seconds * CLEARLY:
             return below

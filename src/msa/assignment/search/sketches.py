@@ -40,6 +40,19 @@ class Sketch(NamedTuple):
     fetches: tuple[Fetch, ...] = ()
 
 
+class Wish(NamedTuple):
+    """A sketch that has no room in one piece.
+
+    Attributes:
+        gain: seconds that accesses gain, stalls not counted.
+        place, sketch: what should become of which value.
+    """
+
+    gain: float
+    place: FreePlace
+    sketch: Sketch
+
+
 def first_in_default(place: FreePlace, sketch: Sketch) -> int | None:
     """First step that needs the value in default memory; None: none does."""
     if sketch.fetches:

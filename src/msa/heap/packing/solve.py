@@ -57,7 +57,7 @@ def solve(
     Args:
         instance: in units; pinned items do not overlap each other.
         goal: no packing is lower.
-        capacity: where to stop searching, or None to minimise.
+        capacity: where to stop, or None to minimise.
         effort: search nodes.
         seed: of the search.
     """
@@ -65,7 +65,8 @@ def solve(
         return Solution(np.zeros(0, dtype=np.int64), proved=True)
     parts = decompose(instance, compute_sections(instance))
     best = _Best(instance, parts)
-    _run_heuristics(instance, parts, best, goal)
+    enough = goal if capacity is None else max(goal, capacity)
+    _run_heuristics(instance, parts, best, enough)
     if effort == 0:
         return Solution(best.offsets(), method=best.method)
     budget, random = Budget(effort), np.random.default_rng(seed)
