@@ -15,7 +15,7 @@ from msa.assignment.allocation import (
     Use,
 )
 from msa.assignment.build import build_problem
-from msa.assignment.estimate import Estimator
+from msa.assignment.estimate import Estimator, Flow
 from msa.assignment.lowering import lower
 from msa.assignment.options import InstructionCountPicker, Options
 from msa.assignment.problem import Problem
@@ -158,7 +158,7 @@ def test_a_copy_does_not_start_while_its_room_is_taken() -> None:
     late = case.fetch(w, "a3", "b", ("b", 1), ("c", 1))
     draft = AllocationSequence([w, a1, late])
     before = case.estimator.run(draft).stall
-    retimer = Retimer(case.problem, draft, case.estimator)
+    retimer = Retimer(case.problem, draft, Flow.of(case.estimator, draft))
     retimer.improve(40)
     assert late.start_after == case.step["a2"]
     assert retimer.run.stall < before

@@ -105,6 +105,8 @@ class AliasAnalysis:
     ) -> tuple[HloBuffer, ...]:
         """Buffers that may be at a node, each once, by id."""
         ids = self.dataflow.ids_at(instruction, index)
+        if len(ids) == 1:
+            return (self._of_value[ids[0]],)
         found = {self._of_value[v].id for v in ids}
         return tuple(self.buffers[b] for b in sorted(found))
 

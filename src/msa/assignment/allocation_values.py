@@ -26,11 +26,12 @@ _DONE = frozenset(
         "send-done",
     }
 )
-_START = frozenset(
+_STARTS_OR_UPDATES = frozenset(
     {
         "all-gather-start",
         "all-reduce-start",
         "async-start",
+        "async-update",
         "collective-permute-start",
         "copy-start",
         "recv",
@@ -140,16 +141,17 @@ def _of_value(
     for number, use in numbered:
         home = _home(created, use, problem)
         home.uses.append(SegmentUse(use, number, times, read[number] if read else 0.0))
-    contiguous = {value.positions[n] for n in value.contiguous_positions}
     for item in created:
-        item.contiguous = item.position in contiguous or _starts_or_updates(
-            problem.opcodes[item.position.step]
-        )
+        item.contiguous = _starts_or_updates(problem.opcodes[item.position.step])
+    if value.contiguous_positions:
+        contiguous = {value.positions[n] for n in value.contiguous_positions}
+        for item in created:
+            item.contiguous |= item.position in contiguous
     return created
 
 
 def _starts_or_updates(opcode: str) -> bool:
-    return opcode in _START or opcode == "async-update"
+    return opcode in _STARTS_OR_UPDATES
 
 
 def _home(

@@ -115,7 +115,9 @@ def _is_inside_asynchronous(facts: ValueFacts, positions: list[Any]) -> bool:
     It may be needed at any time until that ends, not only at its own steps.
     """
     contexts = facts.analyses.schedule.async_context
-    return all(p.instruction.computation in contexts for p in positions)
+    return bool(contexts) and all(
+        p.instruction.computation in contexts for p in positions
+    )
 
 
 def _comes_by_several_updates(positions: list[Any]) -> bool:

@@ -9,7 +9,12 @@ Reference: `MemorySpaceAssignment::ScheduleAsynchronousCopies` in
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from msa.assignment.problem import Problem
+
+Ints = NDArray[np.int64]
 
 
 def started_after(problem: Problem, start_after: int, step: int) -> int:
@@ -41,3 +46,39 @@ def _own_step(problem: Problem, step: int, region: int) -> int | None:
         if step < 0:
             return None
     return step
+
+
+class CopyTimes:
+    """`started_after` and `done_at` for many copies at once.
+
+    Nearly all copies start and end between steps of their own computation: these are
+    told apart at once, only the others are looked at one by one.
+    """
+
+    __slots__ = ("_calls", "_problem", "_regions")
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._regions: Ints = np.array(problem.region_of, np.int64)
+        self._calls = np.zeros(len(self._regions), np.bool_)
+        self._calls[list(problem.called)] = True
+
+    def started(self, starts: Ints, steps: Ints) -> Ints:
+        """Where copies of what is defined at `steps` start. Linear."""
+        problem, regions = self._problem, self._regions
+        elsewhere = (starts >= 0) & (regions[starts] != regions[steps])
+        result = starts.copy()
+        for i in np.flatnonzero(elsewhere).tolist():
+            result[i] = started_after(problem, int(starts[i]), int(steps[i]))
+        return result
+
+    def landed(self, dones: Ints, steps: Ints) -> Ints:
+        """The boundaries where copies of what is defined at `steps` end. Linear."""
+        problem, regions = self._problem, self._regions
+        inside = np.flatnonzero(dones < problem.end)
+        readers = dones[inside]
+        elsewhere = (regions[readers] != regions[steps[inside]]) | self._calls[readers]
+        result = dones.copy()
+        for i in inside[elsewhere].tolist():
+            result[i] = done_at(problem, int(dones[i]), int(steps[i]))
+        return result

@@ -45,11 +45,13 @@ class CostModel:
         "_alternate_read",
         "_alternate_write",
         "_boundedness",
+        "_compute_of",
         "_copy_rate",
         "_default",
         "_first_use",
         "_position_benefit",
         "_scale",
+        "_total_of",
         "_use_benefit",
         "_window",
         "compute",
@@ -81,6 +83,9 @@ class CostModel:
         self.elapsed: Floats = np.maximum(
             self.compute, self.memory + self._overhead(self.total_bytes)
         )
+        # Single figures are read often: as plain numbers, not of arrays.
+        self._compute_of: list[float] = self.compute.tolist()
+        self._total_of: list[float] = self.total_bytes.tolist()
         region_of = np.asarray(problem.region_of, np.int64)
         self.while_levels = self._per_step(problem.while_levels, region_of)
         self.nest_levels = self._per_step(problem.nest_levels, region_of)
@@ -118,12 +123,12 @@ class CostModel:
 
     def elapsed_reading(self, step: int, read: float) -> float:
         """Seconds of a step when `read` bytes of its operands are in fast memory."""
-        total = float(self.total_bytes[step])
+        total = self._total_of[step]
         slow = single(total - read)
         seconds = single(
             single(read / self._alternate_read) + single(slow / self._default)
         )
-        compute = float(self.compute[step])
+        compute = self._compute_of[step]
         if self._window and total > 0:
             filled = min(float(self._window), slow)
             seconds = single(seconds + single(single(filled / total) * compute))
@@ -135,16 +140,16 @@ class CostModel:
 
     def elapsed_with(self, step: int, read: float, written: float) -> float:
         """Seconds of a step with so many bytes of it in fast memory."""
-        slow = (float(self.total_bytes[step]) - read - written) / self._default
+        slow = (self._total_of[step] - read - written) / self._default
         fast = read / self._alternate_read + written / self._alternate_write
-        return max(float(self.compute[step]), slow + fast)
+        return max(self._compute_of[step], slow + fast)
 
     def idle_seconds(self, step: int, read: float, written: float) -> float:
         """Seconds that a step leaves the default memory alone.
 
         `read` and `written` bytes of it are in fast memory.
         """
-        slow = (float(self.total_bytes[step]) - read - written) / self._default
+        slow = (self._total_of[step] - read - written) / self._default
         return max(self.elapsed_with(step, read, written) - slow, 0.0)
 
     # -- benefits --------------------------------------------------------------

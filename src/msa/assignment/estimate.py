@@ -22,6 +22,7 @@ from msa.assignment.allocation import (
     SlicedCopyAllocation,
     WindowPrefetchedAllocation,
 )
+from msa.assignment.copy_times import CopyTimes
 from msa.assignment.dead_steps import DeadSteps
 from msa.assignment.flow_events import FREE as FREE
 from msa.assignment.flow_events import CopyParts, Frame, StepRows
@@ -46,7 +47,15 @@ class Estimator:
     linear in steps and allocations.
     """
 
-    __slots__ = ("bytes", "copy_rate", "dead", "frame", "problem", "runs_regions")
+    __slots__ = (
+        "bytes",
+        "copy_rate",
+        "copy_times",
+        "dead",
+        "frame",
+        "problem",
+        "runs_regions",
+    )
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -56,6 +65,7 @@ class Estimator:
         self.copy_rate = machine.default_bandwidth * machine.copy_scaling
         self.bytes = bytes_of_places(problem)
         self.frame = Frame(problem)
+        self.copy_times = CopyTimes(problem)
 
     def seconds(self, allocations: Iterable[Allocation]) -> float:
         """Seconds of one run of the program with these allocations."""
@@ -73,7 +83,7 @@ class Flow:
     start and end is read anew for each run.
     """
 
-    __slots__ = ("_copies", "_estimator", "_reads", "_rows", "_writes")
+    __slots__ = ("_copies", "_reads", "_rows", "_writes", "estimator")
 
     def __init__(
         self,
@@ -83,7 +93,7 @@ class Flow:
         writes: Accesses,
         like: StepRows | None = None,
     ) -> None:
-        self._estimator = estimator
+        self.estimator = estimator
         self._copies = copies
         self._reads = reads
         self._writes = writes
@@ -121,7 +131,7 @@ class Flow:
         """The flow without some copies, whose readers read slow memory instead."""
         kept = np.array([copy not in gone for copy in self._copies.whole], np.bool_)
         return Flow(
-            self._estimator,
+            self.estimator,
             self._copies.where(kept),
             self._reads.of_owners(kept),
             self._writes,
@@ -130,14 +140,14 @@ class Flow:
 
     def run(self) -> Run:
         """The simulated run: seconds, stalls and where they happen."""
-        estimator = self._estimator
-        events = self._rows.merged(self._copies.transfers(estimator.problem))
+        estimator = self.estimator
+        events = self._rows.merged(self._copies.transfers(estimator.copy_times))
         return run(events, estimator.problem.end + 1, estimator.copy_rate)
 
     def _steps(self) -> tuple[Floats, Floats]:
         """Seconds of each step, and those that leave default memory idle."""
-        machine = self._estimator.problem.machine
-        compute, total = _step_costs(self._estimator, self._copies.whole)
+        machine = self.estimator.problem.machine
+        compute, total = _step_costs(self.estimator, self._copies.whole)
         dead = total < 0.0
         read = self._reads.per_step(len(dead))
         written = self._writes.per_step(len(dead))

@@ -17,7 +17,7 @@ from msa.analysis.memory_boundedness import EXCLUDED
 from msa.analysis.simulation.engine import DONE, ENTER, LEAVE, RUN, START, EventRow
 from msa.analysis.simulation.machine import TO_ALTERNATE, TO_DEFAULT
 from msa.assignment.allocation import CopyAllocation, Slice, SlicedCopyAllocation
-from msa.assignment.copy_times import done_at, started_after
+from msa.assignment.copy_times import CopyTimes
 from msa.assignment.problem import Problem
 
 #: Instructions that take no time themselves.
@@ -200,6 +200,7 @@ class CopyParts(NamedTuple):
         whole: the copies.
         parts: what starts: a copy itself, or its slice.
         owners: the number of each part's copy.
+        steps: where what the parts copy is defined.
         sizes: bytes of the parts.
         directions: to which memory they go.
     """
@@ -207,6 +208,7 @@ class CopyParts(NamedTuple):
     whole: Sequence[CopyAllocation | SlicedCopyAllocation]
     parts: Sequence[CopyAllocation | Slice]
     owners: Ints
+    steps: Ints
     sizes: Floats
     directions: Ints
 
@@ -229,13 +231,15 @@ class CopyParts(NamedTuple):
                 owners += repeat(number, len(copy.slices))
                 parts += copy.slices
                 sizes += (part.chunk.size for part in copy.slices)
-        fast = np.array([copies[n].is_alternate for n in owners], np.bool_)
+        numbers = np.array(owners, np.int64)
+        fast = np.array([copy.is_alternate for copy in copies], np.bool_)
         return cls(
             copies,
             parts,
-            np.array(owners, np.int64),
+            numbers,
+            np.array([copy.position.step for copy in copies], np.int64)[numbers],
             np.array(sizes, np.float64),
-            np.where(fast, TO_ALTERNATE, TO_DEFAULT),
+            np.where(fast[numbers], TO_ALTERNATE, TO_DEFAULT),
         )
 
     def where(self, kept: Bools) -> CopyParts:
@@ -245,11 +249,12 @@ class CopyParts(NamedTuple):
             list(compress(self.whole, kept.tolist())),
             list(compress(self.parts, chosen.tolist())),
             (np.cumsum(kept) - 1)[self.owners[chosen]],
+            self.steps[chosen],
             self.sizes[chosen],
             self.directions[chosen],
         )
 
-    def transfers(self, problem: Problem) -> Transfers:
+    def transfers(self, times: CopyTimes) -> Transfers:
         """When they start and end now, in the order of their queues.
 
         Evictions are scheduled before prefetches, each by (end, start).
@@ -258,19 +263,10 @@ class CopyParts(NamedTuple):
         ends = np.array([copy.done_before for copy in self.whole], np.int64)
         dones = ends[self.owners]
         order = np.lexsort((starts, dones, -self.directions))
-        places = [copy.position.step for copy in self.whole]
-        landed = [
-            done_at(problem, copy.done_before, step)
-            for copy, step in zip(self.whole, places, strict=True)
-        ]
-        begun = [
-            started_after(problem, part.start_after, places[owner])
-            for part, owner in zip(self.parts, self.owners.tolist(), strict=True)
-        ]
         return Transfers(
-            np.array(begun, np.int64)[order],
+            times.started(starts, self.steps)[order],
             dones[order],
-            np.array(landed, np.int64)[self.owners][order],
+            times.landed(dones, self.steps)[order],
             self.sizes[order],
             self.directions[order],
         )

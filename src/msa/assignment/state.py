@@ -30,7 +30,7 @@ from msa.assignment.pickers.instruction_count import (
     InstructionCountPrefetchIntervalPicker,
 )
 from msa.assignment.pickers.interface import PrefetchIntervalPicker
-from msa.assignment.problem import Problem
+from msa.assignment.problem import Problem, Value
 from msa.assignment.repacking import Repacking
 from msa.assignment.required import RequiredAssignments
 from msa.assignment.times import UseTimes
@@ -77,6 +77,7 @@ class State:
     """
 
     __slots__ = (
+        "_read_bytes",
         "alignment",
         "allocations",
         "alternate_operands",
@@ -172,6 +173,7 @@ class State:
             problem, options.preferred_prefetch_overrides
         )
         self.cross_program_values: set[int] = set()
+        self._read_bytes: dict[int, dict[Use, float]] = {}
 
     @property
     def available(self) -> int:
@@ -207,16 +209,25 @@ class State:
         """Steps that use the allocation leave more of the bandwidth to copies."""
         assert self.idle is not None
         value = self.problem.values[allocation.value]
-        if allocation.uses:
-            read = dict(zip(value.uses, value.use_bytes, strict=False))
-            for use in allocation.uses:
-                self.idle.place(use.step, read.get(use, 0.0), 0.0)
+        for use in allocation.uses:
+            self.idle.place(use.step, self._bytes_read(value, use), 0.0)
         if not allocation.is_copy_like and allocation.position in value.positions:
             number = value.positions.index(allocation.position)
             if number < len(value.position_bytes):
                 self.idle.place(
                     allocation.position.step, 0.0, value.position_bytes[number]
                 )
+
+    def _bytes_read(self, value: Value, use: Use) -> float:
+        """Bytes that a use reads; O(1), also of a value with many uses."""
+        uses = value.uses
+        if len(uses) == 1 and uses[0] == use:
+            return value.use_bytes[0] if value.use_bytes else 0.0
+        known = self._read_bytes.get(value.id)
+        if known is None:
+            known = dict(zip(uses, value.use_bytes, strict=False))
+            self._read_bytes[value.id] = known
+        return known.get(use, 0.0)
 
     def hold(self, start: int, end: int, offset: int, size: int) -> Chunk:
         """Take `[offset, offset + size)` in `[start, end]`."""

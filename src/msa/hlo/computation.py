@@ -143,14 +143,18 @@ class Computation:
                 top = stack[-1]
                 if top in done:
                     stack.pop()
-                elif top in visiting:
-                    stack.pop()
-                    done.add(top)
-                    order.append(top)
-                else:
+                    continue
+                if top not in visiting:
                     visiting.add(top)
-                    stack.extend(x for x in reversed(top.operands) if x not in done)
-                    stack.extend(x for x in top.control_predecessors if x not in done)
+                    before = [x for x in top.operands[::-1] if x not in done]
+                    if top.control_predecessors:
+                        before += [x for x in top.control_predecessors if x not in done]
+                    if before:
+                        stack += before
+                        continue
+                stack.pop()
+                done.add(top)
+                order.append(top)
         return order
 
     def accept_order(

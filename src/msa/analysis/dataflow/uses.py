@@ -86,10 +86,13 @@ class UseFinder:
         for user in instruction._users:
             if user.opcode in _PASS_ALL:
                 continue
-            if len(user.operands) == 1:
-                found.append(Use(user, 0, ()))
+            operands = user.operands
+            if len(operands) <= _MANY_OPERANDS:
+                for slot, operand in enumerate(operands):
+                    if operand is instruction:
+                        found.append(Use(user, slot, ()))
             else:
-                found += (Use(user, slot, ()) for slot in self._at(user, instruction))
+                found += [Use(user, slot, ()) for slot in self._at(user, instruction)]
         return tuple(found)
 
     def _candidates(

@@ -101,9 +101,9 @@ class PeakUsage:
             if top[block] > limit:
                 row, rest = self._steps[block], limit - self._all[block]
                 bottom = low if block == first else 0
-                for step in range(high, bottom - 1, -1):
-                    if row[step] > rest:
-                        return block * _BLOCK + step
+                step = _last_over(row, bottom, high, rest)
+                if step >= 0:
+                    return block * _BLOCK + step
             block -= 1
             high = _BLOCK - 1
             while (
@@ -124,3 +124,16 @@ class PeakUsage:
         for row, everywhere, top in zip(self._steps, self._all, self._top, strict=True):
             if max(row) + everywhere != top:
                 raise InternalError("a block maximum of the peak usage is stale")
+
+
+def _last_over(row: list[int], low: int, high: int, limit: int) -> int:
+    """The last number of `row[low : high + 1]` over a limit; -1 if none."""
+    if low > high or max(row[low : high + 1]) <= limit:
+        return -1
+    while low < high:
+        middle = (low + high + 1) // 2
+        if max(row[middle : high + 1]) > limit:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -193,10 +193,7 @@ class CostAnalysisPrefetchIntervalPicker:
         gain = 0.0
         if use is not None:
             costs = self._costs
-            gain = single(
-                float(costs.elapsed[use.step])
-                - costs.elapsed_reading(use.step, read_bytes)
-            )
+            gain = single(costs.saved_by_reading(use.step, read_bytes))
         least = single(self._min_ratio * self._costs.copy_seconds(size))
         high = self._last_with(start, end - 1, end, least, gain)
         return max(self._at_or_before(high, self._step_levels[end]), start - 1)

@@ -21,26 +21,25 @@ _ROUNDS = 4
 def drop_losses(
     problem: Problem,
     draft: AllocationSequence,
-    estimator: Estimator,
+    flow: Flow,
     run: Run,
     before: float,
 ) -> AllocationSequence:
     """The draft without prefetches, then buffers, whose loss is more than their gain.
 
-    `run` is that of the draft. At the end it is not slower than `before`, the time with
+    `flow` and `run` are those of the draft. At the end it is not slower than `before`, the time with
     nothing placed, unless what has to be placed is.
     """
-    draft, run = _without_stalling_prefetches(problem, draft, estimator, run)
+    draft, run = _without_stalling_prefetches(problem, draft, flow, run)
     if run.seconds > before:
-        draft = _without_buffers(problem, draft, estimator, before)
+        draft = _without_buffers(problem, draft, flow.estimator, before)
     return draft
 
 
 def _without_stalling_prefetches(
-    problem: Problem, draft: AllocationSequence, estimator: Estimator, run: Run
+    problem: Problem, draft: AllocationSequence, flow: Flow, run: Run
 ) -> tuple[AllocationSequence, Run]:
     """Let uses read slow memory whose copies stall the most; thirds while it pays."""
-    flow = Flow.of(estimator, draft)
     for _ in range(_ROUNDS):
         stalls = run.stalls
         candidates = [

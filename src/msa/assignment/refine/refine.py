@@ -7,7 +7,7 @@ from typing import Final
 
 from msa.assignment.algorithm import AllocationResult
 from msa.assignment.allocation import AllocationSequence, Use
-from msa.assignment.estimate import Estimator
+from msa.assignment.estimate import Estimator, Flow
 from msa.assignment.options import CostAnalysisPicker, Options
 from msa.assignment.outcomes import Decision, Outcome, Served
 from msa.assignment.problem import Problem
@@ -41,13 +41,14 @@ def refine(
         return result
     estimator = Estimator(problem)
     draft = duplicate(result.allocations)
+    flow = Flow.of(estimator, draft)
     if may_retime(options):
-        retimer = Retimer(problem, draft, estimator)
+        retimer = Retimer(problem, draft, flow)
         retimer.improve(_SIMULATIONS)
-        draft, run = retimer.draft, retimer.run
+        run = retimer.run
     else:
-        run = estimator.run(draft)
-    draft = drop_losses(problem, draft, estimator, run, before)
+        run = flow.run()
+    draft = drop_losses(problem, draft, flow, run, before)
     return dataclasses.replace(
         result,
         allocations=draft,

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from msa.analysis.simulation.engine import Run
 from msa.assignment.allocation import AllocationSequence, CopyAllocation
-from msa.assignment.estimate import Estimator, Flow
+from msa.assignment.estimate import Flow
 from msa.assignment.problem import Problem
 from msa.assignment.refine.room import Room
 
@@ -32,7 +32,7 @@ class Move(NamedTuple):
 
 
 class Retimer:
-    """Moves the copies of one draft in time.
+    """Moves the copies of one draft, whose flow is given, in time.
 
     Attributes:
         draft: the allocations; copies in it are changed.
@@ -50,23 +50,21 @@ class Retimer:
         "run",
     )
 
-    def __init__(
-        self, problem: Problem, draft: AllocationSequence, estimator: Estimator
-    ) -> None:
+    def __init__(self, problem: Problem, draft: AllocationSequence, flow: Flow) -> None:
         self._problem = problem
         self._room = Room(draft)
         self._steps_of: list[list[int]] = [[] for _ in problem.regions]
         for step, region in enumerate(problem.region_of):
             self._steps_of[region].append(step)
         # Moving copies in time changes nothing of what steps access.
-        self._flow = Flow.of(estimator, draft)
+        self._flow = flow
         # What waits for each copy to end: other copies of its result.
         self._waiting: dict[CopyAllocation, list[CopyAllocation]] = {}
         for copy in draft.copies():
             if isinstance(copy.source, CopyAllocation):
                 self._waiting.setdefault(copy.source, []).append(copy)
         self.draft = draft
-        self.run: Run = self._flow.run()
+        self.run: Run = flow.run()
         self._runs_left = 0
 
     def improve(self, runs: int) -> None:

@@ -16,7 +16,7 @@ from msa.hlo.instruction import Instruction
 from msa.hlo.module import Module
 from msa.hlo.shape import ShapeIndex
 
-_PLACE: Final = re.compile(r"(?P<name>.*)\{(?P<index>[0-9,]*)\}\Z", re.DOTALL)
+_INDEX: Final = re.compile(r"[0-9,]*")
 
 
 class PlacedBuffer(NamedTuple):
@@ -128,11 +128,19 @@ class Storage:
     def _resolve(
         text: str, instructions: Mapping[str, Instruction]
     ) -> tuple[Instruction, ShapeIndex] | None:
-        match = _PLACE.match(text)
-        if match is None or match["name"] not in instructions:
+        name, brace, rest = text.rpartition("{")
+        inside = rest.removesuffix("}")
+        if (
+            not brace
+            or inside == rest
+            or name not in instructions
+            or not _INDEX.fullmatch(inside)
+        ):
             return None
-        index = tuple(int(part) for part in match["index"].split(",") if part)
-        instruction = instructions[match["name"]]
+        instruction = instructions[name]
+        if not inside:
+            return instruction, ()
+        index = tuple(int(part) for part in inside.split(",") if part)
         if not instruction.shape.has_index(index):
             return None
         return instruction, index
