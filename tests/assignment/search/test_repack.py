@@ -231,8 +231,8 @@ def test_wishes_are_what_has_bytes_but_no_room(taken: int) -> None:
     draft = Draft(problem, [middle], CAPACITY, 8)
     place = wish(2, 4, 32)[1]
     budget = 1e6
-    improver = Improver(problem, draft, {place.position: place}, [1.0] * STEPS, budget)
-    wishes = improver.scattered()
+    improver = Improver(problem, draft, {place.position: place})
+    wishes = improver.scattered(budget)
     # 48 bytes less 16 are enough for 32 of them, less 24 are not.
     assert [w.place for w in wishes] == ([place] if taken == 16 else [])
     assert all(w.gain > 0 for w in wishes)

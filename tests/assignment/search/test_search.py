@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import msa
 from assignment.sketch import SMALL
 from assignment.sketch import Sketch as Program
-from msa.assignment.algorithm import run_greedy
+from msa.assignment.algorithm import AllocationResult, run_greedy
 from msa.assignment.allocation import Allocation
 from msa.assignment.bounds import lower_bound_seconds
 from msa.assignment.estimate import Estimator
@@ -94,6 +94,29 @@ def test_no_effort_is_greedy(module: msa.Module) -> None:
     greedy = plan(module, 1)
     search = plan(module, 1, strategy="search", effort=0)
     assert search.module == greedy.module
+
+
+def test_a_plan_that_nearly_reaches_the_bound_needs_no_other_settings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A chain of operations fits altogether: there is nothing left to gain."""
+    lines = ["x0 = f32[512,512] parameter(0)"]
+    lines += [f"x{n + 1} = f32[512,512] negate(x{n})" for n in range(1200)]
+    text = "\n".join([*lines[:-1], f"ROOT {lines[-1]}"])
+    module = msa.parse(f"HloModule m, is_scheduled=true\nENTRY e {{\n{text}\n}}")
+    made: list[Options] = []
+
+    def counted(problem: Problem, options: Options) -> AllocationResult:
+        made.append(options)
+        return run_greedy(problem, options)
+
+    monkeypatch.setattr("msa.assignment.search.starts.run_greedy", counted)
+    found = plan(module, 16, strategy="search").estimate
+    assert found.after_seconds <= found.lower_bound_seconds * 1.001
+    assert all(not o.faithful for o in made[:-1])
+    assert {o.prefetch_interval_picker for o in made} == {
+        Options().prefetch_interval_picker
+    }
 
 
 def test_deterministic_by_seed(module: msa.Module) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -17,6 +17,7 @@ from msa.assignment.allocation import Allocation, Position
 from msa.assignment.problem import Problem
 from msa.assignment.search.draft import Change, Draft
 from msa.assignment.search.free import FreePlace
+from msa.assignment.search.gains import Gains
 from msa.assignment.search.layout import Layout
 from msa.assignment.search.proposals import Proposer
 from msa.assignment.search.sketches import Sketch, Wish, allocations_of
@@ -43,12 +44,15 @@ _WISHES: Final = 2
 
 
 class Improver:
-    """Improves a draft, within a budget.
+    """Improves a draft, within budgets.
+
+    A value that was decided anew in vain is left alone until something changes.
 
     Attributes:
         seconds: modelled time of the draft.
         left: what is left of the budget; a trial costs a little, and every boundary
             passed by the simulation.
+        settled: whether the last run found nothing more, or hardly.
     """
 
     def __init__(
@@ -56,26 +60,33 @@ class Improver:
         problem: Problem,
         draft: Draft,
         free: dict[Position, FreePlace],
-        trips: Sequence[float],
-        budget: float,
         *,
         rng: random.Random | None = None,
     ) -> None:
         self._draft = draft
         self._free = free
-        self._trips = trips
         self._proposer = Proposer(problem, draft.timeline)
         self._changes: list[Change] = []
         self.seconds = draft.timeline.commit()
-        self.left = budget
+        self.left = 0.0
+        self.settled = False
         self._rng = rng
         self._work = self._done()
+        self._accepted = 0
+        self._in_vain: dict[Position, int] = {}
+        self._crowded: set[Position] = set()
 
-    def run(self, goal: float = 0.0) -> None:
+    def run(
+        self, budget: float, goal: float = 0.0, first: Iterable[FreePlace] = ()
+    ) -> float:
         """Go over the values until nothing gets better or the budget is used up.
 
-        At `goal` seconds it is good enough.
+        At `goal` seconds it is good enough. Some are decided `first`, whether they
+        look as if they could gain or not. Returns what is left of the budget.
         """
+        self.left = budget
+        for place in first:
+            self.decide(place)
         before = math.inf
         while self.left > 0 and self.seconds < before * _ROUND:
             before = self.seconds
@@ -83,20 +94,37 @@ class Improver:
                 if self.left <= 0 or self.seconds <= goal:
                     break
                 self.decide(place)
+        self.settled = self.left > 0
+        return self.left
+
+    def is_complete(self) -> bool:
+        """Whether nothing would get better with more room, either."""
+        return self.settled and all(
+            self._was_in_vain(place) and place.position not in self._crowded
+            for _, place in self._hopeful()
+        )
+
+    def _was_in_vain(self, place: FreePlace) -> bool:
+        return self._in_vain.get(place.position) == self._accepted
 
     def _order(self) -> list[FreePlace]:
         """Values that could gain, the most first; shuffled somewhat, if by chance."""
         rows = []
+        for gain, place in self._hopeful():
+            if self._rng is not None:
+                gain *= math.exp(self._rng.gauss(0.0, _SHUFFLE))
+            rows.append((-gain, place.position, place))
+        rows.sort()
+        return [place for _, _, place in rows]
+
+    def _hopeful(self) -> Iterator[tuple[float, FreePlace]]:
+        """Values that could gain, and seconds that they could at most."""
         least = self.seconds * 1e-6
         stalled = sum(self._draft.timeline.stalls.values()) > least
         for place in self._free.values():
             gain = self._potential(place)
             if gain > least or (stalled and self._is_copied(place)):
-                if self._rng is not None:
-                    gain *= math.exp(self._rng.gauss(0.0, _SHUFFLE))
-                rows.append((-gain, place.position, place))
-        rows.sort()
-        return [place for _, _, place in rows]
+                yield gain, place
 
     def _is_copied(self, place: FreePlace) -> bool:
         """Whether it has a copy, for which others may wait in the queue."""
@@ -108,8 +136,8 @@ class Improver:
 
     def _potential(self, place: FreePlace) -> float:
         """Seconds that the value could gain at most: slow accesses, and its stalls."""
-        timeline, trips = self._draft.timeline, self._trips
-        accesses = timeline.accesses
+        timeline = self._draft.timeline
+        accesses, runs = timeline.accesses, timeline.runs
         fast: set[object] = set()
         total = 0.0
         for number in self._draft.of_place.get(place.position, ()):
@@ -123,44 +151,55 @@ class Improver:
         for item in place.uses:
             if item.use not in fast and item.size and not item.default:
                 step = item.use.step
-                total += accesses.gain(step, item.size, 0.0) * trips[step]
+                total += accesses.gain(step, item.size, 0.0) * runs[step]
         if place.definable and place.position not in fast:
-            total += accesses.gain(place.step, 0.0, place.written) * trips[place.step]
+            total += accesses.gain(place.step, 0.0, place.written) * runs[place.step]
         return total
 
     # -- one value -------------------------------------------------------------------
 
     def decide(self, place: FreePlace) -> bool:
         """Decide a value anew; whether anything was changed for the better."""
+        if self._was_in_vain(place):
+            return False
         timeline = self._draft.timeline
         self._changes = []
         start = timeline.bookmark()
         wishes: list[tuple[float, Sketch]] = []
-        found = self._replan(place, self.seconds, wishes)
-        if found < self.seconds * LESS:
-            self.seconds = timeline.commit()
-            self._pay()
+        if self._is_kept(self._replan(place, self.seconds, wishes)):
             return True
         wishes.sort(key=lambda wish: -wish[0])
-        for _, sketch in wishes[:_WISHES]:
+        for gain, sketch in wishes[:_WISHES]:
             if self.left <= 0:
                 break
-            found = self._make_room(place, sketch)
-            if found < self.seconds * LESS:
-                self.seconds = timeline.commit()
-                self._pay()
+            if self._is_kept(self._make_room(place, sketch, gain)):
                 return True
             self._draft.undo(self._changes)
             self._changes = []
             timeline.back_to(start)
         timeline.forget()
+        if self.left > 0:
+            self._in_vain[place.position] = self._accepted
+            self._crowded.discard(place.position)
+            if wishes:
+                self._crowded.add(place.position)
         return False
 
-    def scattered(self) -> list[Wish]:
+    def _is_kept(self, found: float) -> bool:
+        """Keep what was changed, if it takes so much less time."""
+        if found >= self.seconds * LESS:
+            return False
+        self.seconds = self._draft.timeline.commit()
+        self._accepted += 1
+        self._pay()
+        return True
+
+    def scattered(self, budget: float) -> list[Wish]:
         """What would gain, and has bytes enough, but no room in one piece.
 
         One wish per value, the dearest first. Nothing is changed.
         """
+        self.left = budget
         draft = self._draft
         start = draft.timeline.bookmark()
         wishes = []
@@ -168,15 +207,16 @@ class Improver:
             if self.left <= 0:
                 break
             gone = draft.lift(place.position)
-            now = self._gain(place, (allocation for _, allocation in gone))
+            gains = Gains(draft.timeline, place)
+            now = gains.of_allocations(allocation for _, allocation in gone)
             rooms = _Rooms(draft.layout, place)
             best: Wish | None = None
             for sketch in self._proposer.sketches(place):
                 self.left -= _SKETCH_WORK
-                if rooms.may_hold(sketch) or not rooms.is_new(sketch):
+                gain = gains.of(sketch).seconds - now
+                if gain <= (best.gain if best else 0.0) or rooms.may_hold(sketch):
                     continue
-                gain = self._gain(place, allocations_of(place, sketch)) - now
-                if gain > (best.gain if best else 0.0) and rooms.has_bytes(sketch):
+                if rooms.is_new(sketch) and rooms.has_bytes(sketch):
                     best = Wish(gain, place, sketch)
             draft.put_back(gone)
             draft.timeline.back_to(start)
@@ -210,16 +250,22 @@ class Improver:
 
         The change is noted. Sketches without room go to `wishes`, with what their
         accesses gain; sketches that leave room in the steps `around` are tried too.
+        Those are not tried that are too slow whatever is waited for.
         """
         draft, timeline = self._draft, self._draft.timeline
         gone = draft.lift(place.position)
         bare = timeline.bookmark()
+        steps, busy = timeline.least()
+        gains = Gains(timeline, place)
         rooms = _Rooms(draft.layout, place)
         best, best_made = now * LESS, None
         for sketch in self._proposer.sketches(place, around):
             if self.left <= 0:
                 break
             self.left -= _SKETCH_WORK
+            gain = gains.of(sketch)
+            if steps - gain.seconds >= best or busy - gain.relief >= best:
+                continue
             came = None
             if rooms.may_hold(sketch):
                 made = allocations_of(place, sketch)
@@ -227,8 +273,7 @@ class Improver:
                 came = draft.put(made, place.size)
             if came is None:
                 if wishes is not None and rooms.is_new(sketch):
-                    made = allocations_of(place, sketch)
-                    wishes.append((self._gain(place, made), sketch))
+                    wishes.append((gain.seconds, sketch))
                 continue
             seconds = timeline.run()
             self._pay()
@@ -246,29 +291,17 @@ class Improver:
         self._changes.append(Change(place.position, gone, came))
         return best
 
-    def _gain(self, place: FreePlace, made: Iterable[Allocation]) -> float:
-        """Seconds that accesses gain, stalls not counted, others as they are."""
-        accesses, trips = self._draft.timeline.accesses, self._trips
-        sizes = {item.use: item.size for item in place.uses}
-        total = 0.0
-        for allocation in made:
-            if not allocation.is_alternate:
-                continue
-            for use in allocation.uses:
-                total += accesses.gain(use.step, sizes[use], 0.0) * trips[use.step]
-            if not allocation.is_copy_like:
-                step = place.step
-                total += accesses.gain(step, 0.0, place.written) * trips[step]
-        return total
-
     # -- making room -----------------------------------------------------------------
 
-    def _make_room(self, place: FreePlace, sketch: Sketch) -> float:
-        """Put a sketch where others have to go, and decide those anew; the time."""
+    def _make_room(self, place: FreePlace, sketch: Sketch, gain: float) -> float:
+        """Put a sketch where others have to go, and decide those anew; the time.
+
+        Those that go must lose less than the sketch gains.
+        """
         draft, timeline = self._draft, self._draft.timeline
         made = allocations_of(place, sketch)
         gone = draft.lift(place.position)
-        pushed = self._in_the_way(place, made)
+        pushed = self._in_the_way(place, made, gain)
         if pushed is None:
             draft.put_back(gone)
             return math.inf
@@ -292,11 +325,10 @@ class Improver:
         return found
 
     def _in_the_way(
-        self, place: FreePlace, made: Sequence[Allocation]
+        self, place: FreePlace, made: Sequence[Allocation], wanted: float
     ) -> dict[Position, tuple[int, int]] | None:
         """Values that have to go, with the steps in which they do; None: too dear."""
         draft = self._draft
-        wanted = self._gain(place, made)
         pushed: dict[Position, tuple[int, int]] = {}
         for allocation in made:
             if not allocation.is_alternate:
@@ -321,17 +353,17 @@ class Improver:
         place = self._free.get(allocation.position)
         if place is None or allocation.value < 0:
             return math.inf
-        accesses, trips = self._draft.timeline.accesses, self._trips
+        accesses, runs = self._draft.timeline.accesses, self._draft.timeline.runs
         total = 0.0
         inside = {use for use in allocation.uses if start <= use.step <= end}
         if inside:
             for item in place.uses:
                 if item.use in inside and item.size:
                     step = item.use.step
-                    total -= accesses.gain(step, -item.size, 0.0) * trips[step]
+                    total -= accesses.gain(step, -item.size, 0.0) * runs[step]
         step = place.step
         if not allocation.is_copy_like and start <= step <= end:
-            total -= accesses.gain(step, 0.0, -place.written) * trips[step]
+            total -= accesses.gain(step, 0.0, -place.written) * runs[step]
         return total
 
 

@@ -39,6 +39,10 @@ _LEAST_SLACK: Final = 1.04
 EQUAL: Final = 1.0 + 1e-9
 """A time is reached by less than so many times it: sums are rounded."""
 
+NEAR: Final = 1.0 + 1e-3
+"""A bound is nearly reached by less than so many times it: it is not worth much work to
+come nearer."""
+
 CLEARLY: Final = 1.0 + 1e-8
 """A plan that takes less than so many times the time of another is as good."""
 
@@ -49,6 +53,7 @@ class Ladder:
     What is said of a rung depends on the rung alone, not on where the ladder begins.
 
     Attributes:
+        largest: bytes of the largest value that may be placed.
         top: the highest rung worth a search, given a capacity: that, or what is enough
             for everything at once.
     """
@@ -61,6 +66,7 @@ class Ladder:
         "_least",
         "_problem",
         "_trips",
+        "largest",
         "top",
     )
 
@@ -77,6 +83,7 @@ class Ladder:
         self._bounds: dict[int, float] = {}
         placeable = [value for value in problem.values if _takes_room(value)]
         self._least = min((value.size for value in placeable), default=capacity + 1)
+        self.largest = max((value.size for value in placeable), default=0)
         live = _most_live(problem, placeable)
         enough = max(math.ceil(_SLACK * live), self._least, 1)
         rung = 1 << enough.bit_length() - 1

@@ -84,23 +84,21 @@ class Layout:
         ordered: NDArray[np.int64] = met[:, met[0].argsort(kind="stable")]
         return ordered
 
-    def _aligned(self, offset: int) -> int:
-        return -(-offset // self.alignment) * self.alignment
-
     def find(self, start: int, end: int, size: int) -> int | None:
         """Offset of the smallest gap that is free in all those steps; None: no room."""
-        low, high, _ = self._met(start, end)
-        if not low.size:
-            return 0 if size <= self.capacity else None
         # Gaps begin where everything below has ended, and end with the next chunk.
+        low, high, _ = self._met(start, end)
+        lows, highs = low.tolist(), high.tolist()
+        lows.append(self.capacity)
+        highs.append(self.capacity)
         alignment = self.alignment
-        tops = np.maximum.accumulate(high)
-        begins = np.concatenate(([0], -(-tops // alignment) * alignment))
-        gaps = np.concatenate((low, [self.capacity])) - begins
-        fits = np.flatnonzero(gaps >= size)
-        if not fits.size:
-            return None
-        return int(begins[fits[np.argmin(gaps[fits])]])
+        found, smallest, begin = None, self.capacity + 1, 0
+        for bottom, top in zip(lows, highs, strict=True):
+            if size <= bottom - begin < smallest:
+                found, smallest = begin, bottom - begin
+            if top > begin:
+                begin = -(-top // alignment) * alignment
+        return found
 
     def has_bytes(self, start: int, end: int, size: int) -> bool:
         """Whether so many bytes are free at each of those steps, in pieces or not."""

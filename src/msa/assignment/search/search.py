@@ -2,11 +2,12 @@
 
 1. The greedy plan, and a few made with other settings, are timed, and the best are
    improved a little: values are decided anew one by one (`improve`), timed
-   incrementally (`timeline`).
+   incrementally (`timeline`), if it can pay at all (`gains`).
 2. The best of them is improved until nothing gets better or the effort is used up.
 3. Where less room may do as well, the search starts from what it finds there (`ladder`).
 
-The greedy plan is where the search starts: its result is never slower.
+Less is tried where the greedy plan nearly reaches the bound. The result is never slower
+than the greedy plan, nor XLA's.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from msa.assignment.refine import may_refine, may_retime
 from msa.assignment.search.draft import Draft
 from msa.assignment.search.free import FreePlace, free_places
 from msa.assignment.search.improve import LESS, Improver
-from msa.assignment.search.ladder import CLEARLY, EQUAL, SHORT, Ladder
+from msa.assignment.search.ladder import CLEARLY, EQUAL, NEAR, SHORT, Ladder
 from msa.assignment.search.record import result_of, without_buffers
 from msa.assignment.search.release import (
     movable_buffers,
@@ -48,8 +49,11 @@ fewer plans are made with other settings."""
 _FIRST_SHARE: Final = 0.13
 """Share of the work that each of the best starts is given before one is chosen."""
 
-_FAR: Final = 1.15
+_FAR: Final = 1.05
 """A greedy plan with half the room does not get as good if it takes so much longer."""
+
+_SAME: Final = 1e-9
+"""Share of a time by which that of another plan differs."""
 
 _IMPROVED: Final = 2
 """Starts that are improved."""
@@ -65,12 +69,16 @@ _MORE_SHARE: Final = 0.2
 
 
 class _Found(NamedTuple):
-    """A plan: the greedy result that it comes from, and what has become of it."""
+    """A plan: the greedy result that it comes from, and what has become of it.
+
+    A complete one does not get better with more room for the values that fit.
+    """
 
     result: AllocationResult
     allocations: Sequence[Allocation]
     free: dict[Position, FreePlace]
     seconds: float
+    complete: bool = False
 
 
 class _Attempt:
@@ -78,6 +86,7 @@ class _Attempt:
 
     Attributes:
         start: the plan as it was.
+        begun: seconds of it.
         seconds: of the plan as it is now.
     """
 
@@ -85,9 +94,10 @@ class _Attempt:
         "_capacity",
         "_draft",
         "_free",
+        "_improver",
         "_name",
         "_search",
-        "_settled",
+        "begun",
         "seconds",
         "start",
     )
@@ -100,52 +110,49 @@ class _Attempt:
         self._capacity = capacity
         self._name = name
         self._free: dict[Position, FreePlace] | None = None
-        self._settled = False
+        self._improver: Improver | None = None
         self._draft = search.draft(start.allocations, capacity)
-        self.seconds = self._draft.timeline.seconds
+        self.seconds = self.begun = self._draft.timeline.seconds
 
     def improve(self, budget: float, goal: float) -> float:
         """Improve it, down to `goal` seconds; what is left of the budget."""
-        if self.seconds <= goal or self._settled or budget <= 0:
+        if self.seconds <= goal or budget <= 0:
             return budget
-        if self._free is None:
+        if self._improver is None:
             budget = self._release(budget)
-        improver = self._improver(self._draft, budget)
-        improver.run(goal)
-        self.seconds = improver.seconds
-        self._settled = improver.left > 0
-        return improver.left
+            self._improver = self._begin(self._draft)
+        if self._improver.settled:
+            return budget
+        left = self._improver.run(budget, goal)
+        self.seconds = self._improver.seconds
+        return left
 
-    def _improver(self, draft: Draft, budget: float) -> Improver:
+    def _begin(self, draft: Draft) -> Improver:
         search = self._search
         assert self._free is not None
         rng = None
         if search.seed:
             rng = random.Random(f"{search.seed} {self._capacity} {self._name}")
-        return Improver(
-            search.problem, draft, self._free, search.trips, budget, rng=rng
-        )
+        return Improver(search.problem, draft, self._free, rng=rng)
 
     def repack(self, budget: float, goal: float) -> None:
         """Pack anew with what finds no room in one piece, while it gets faster."""
         search = self._search
         steps = search.problem.end + 1
-        while budget > 0 and self._free is not None and self.seconds > goal:
-            finder = self._improver(self._draft, budget)
-            wishes = finder.scattered()
-            repacked = repack(self._draft, wishes, steps, finder.left)
+        while budget > 0 and self._improver is not None and self.seconds > goal:
+            wishes = self._improver.scattered(budget)
+            budget = self._improver.left
+            repacked = repack(self._draft, wishes, steps, budget)
             if repacked is None:
                 return
             draft = search.draft(repacked.allocations, self._capacity)
-            budget = finder.left - repacked.cost - draft.timeline.work
-            improver = self._improver(draft, budget)
-            for place in repacked.places:
-                improver.decide(place)
-            improver.run(goal)
-            budget = improver.left
+            budget -= repacked.cost + draft.timeline.work
+            improver = self._begin(draft)
+            budget = improver.run(budget, goal, repacked.places)
             if improver.seconds > self.seconds * LESS:
                 return
-            self._draft, self.seconds = draft, improver.seconds
+            self._draft, self._improver = draft, improver
+            self.seconds = improver.seconds
 
     def _release(self, budget: float) -> float:
         """Take out what is moved at a loss, and find what may be decided anew."""
@@ -168,10 +175,13 @@ class _Attempt:
     def found(self) -> _Found:
         """What it is now; as it was, if it is not clearly faster."""
         start = self.start
-        if self._free is None or start.seconds < self.seconds * CLEARLY:
+        if self._improver is None or self._free is None:
             return start._replace(seconds=min(start.seconds, self.seconds))
+        complete = self._improver.is_complete()
+        if start.seconds < self.seconds * CLEARLY:
+            return start._replace(complete=complete)
         allocations = tuple(self._draft.sequence())
-        return _Found(start.result, allocations, self._free, self.seconds)
+        return _Found(start.result, allocations, self._free, self.seconds, complete)
 
 
 class _Search:
@@ -189,7 +199,6 @@ class _Search:
     ) -> None:
         self.problem = problem
         self.seed = options.seed
-        self.trips = [problem.trip_counts[region] for region in problem.region_of]
         self._alignment = options.alignment_in_bytes or problem.machine.alignment
         shrunk = math.sqrt(min(1.0, _LONG / max(problem.end, 1)))
         self._work = _WORK * options.effort * problem.end * shrunk
@@ -246,48 +255,68 @@ class _Search:
         It depends on the rung alone, not on what is asked for above it; but there is
         none, either, if the greedy plan improved a little takes longer than `limit`.
         """
-        goal = self._ladder.bound(rung) * EQUAL
+        bound = self._ladder.bound(rung)
+        goal, near = bound * EQUAL, bound * NEAR
         tried = self.attempts(rung, (PLAIN,))
         left = self._work
         short = self.problem.end <= SHORT
         share = self._work * _FIRST_SHARE
-        if tried and short:
-            left -= share - tried[0].improve(share, goal)
-            if tried[0].seconds <= goal:
+        fastest = math.inf
+        if tried:
+            if short:
+                left -= share - tried[0].improve(share, goal)
+            fastest = tried[0].seconds
+            if fastest <= goal:
                 return tried[0].found()
-            if tried[0].seconds > limit:
+            if fastest > limit:
                 return None
         support = self._ladder.support(rung)
-        fastest = min((attempt.seconds for attempt in tried), default=math.inf)
         if support is not None and self._ladder.bound(support) > fastest:
             support = None  # nothing that fits there is as good
-        below = None if support is None else self.on(support, fastest * _FAR)
-        if below is None:
-            tried += self.attempts(rung, others(self.problem.end))
-            if tried and short:
-                bare = self._bare(tried[0], rung)
-                left -= share - bare.improve(share, goal)
-                tried.append(bare)
-        else:
-            if below.seconds <= goal:
-                return below
+        below = None if support is None else self._below(support, fastest * _FAR)
+        if below is not None:
             left = self._work * _MORE_SHARE
+            if below.complete and below.seconds <= fastest:
+                return below
             tried.append(_Attempt(self, below, rung, "below"))
-            if self.problem.end <= _LONG:
-                tried += self.attempts(rung, (FAITHFUL,))
+        elif fastest > near:
+            tried += self.attempts(rung, others(self.problem.end))
+            tried = _different(tried, lambda attempt: attempt.begun)
+            if tried and short:
+                tried.append(self._bare(tried[0], rung))
+                left -= share - tried[-1].improve(share, near)
+            tried = _different(sorted(tried, key=_seconds), _seconds)
+            for attempt in tried[:_IMPROVED]:
+                share = min(left, share)
+                left -= share - attempt.improve(share, near)
         if not tried:
             return None
-        tried.sort(key=_seconds)
-        for attempt in tried[:_IMPROVED] if below is None else ():
-            share = min(left, share)
-            left -= share - attempt.improve(share, goal)
         best = min(tried, key=_seconds)
-        left = best.improve(left, goal)
-        best.repack(max(left, self._work * _PACK_SHARE), goal)
+        left = best.improve(left, near)
+        best.repack(max(left, self._work * _PACK_SHARE), near)
         found = best.found()
         if below is not None and below.seconds < found.seconds * CLEARLY:
             return below
         return found
+
+    def _below(self, rung: int, limit: float) -> _Found | None:
+        """What is found on a rung, for one above it."""
+        found = self.on(rung, limit)
+        if found is not None and self._ladder.largest > rung:
+            return found._replace(complete=False)  # there is more that fits above
+        return found
+
+
+def _different(
+    attempts: list[_Attempt], seconds: Callable[[_Attempt], float]
+) -> list[_Attempt]:
+    """The first of those that take the same time, which are the same plan as a rule."""
+    found: list[_Attempt] = []
+    for attempt in attempts:
+        times = [seconds(attempt), *(seconds(other) for other in found)]
+        if all(abs(time - times[0]) > times[0] * _SAME for time in times[1:]):
+            found.append(attempt)
+    return found
 
 
 def _seconds(attempt: _Attempt) -> float:
@@ -336,13 +365,19 @@ def run_search(
     ladder = Ladder(problem, capacity, trips, dead)
     search = _Search(problem, options, starts, ladder, in_place, dead, progress)
     best = search.on(ladder.top)
-    if ladder.top != capacity or best is None:
-        # What the algorithm makes with more room than needed may still be different.
-        attempts = search.attempts(capacity, (PLAIN, FAITHFUL))
+    # What the algorithm makes with more room than needed may still be different.
+    more: list[_Attempt] = []
+    if best is None or ladder.top != capacity:
+        more += search.attempts(capacity, (PLAIN,))
         for rung in ladder.above():
-            attempts += search.attempts(rung, (PLAIN,))
-        fastest = min(attempts, key=_seconds)
+            more += search.attempts(rung, (PLAIN,))
+    enough = ladder.bound(ladder.top) * (EQUAL if problem.end <= _LONG else NEAR)
+    if best is None or best.seconds > enough:
+        more += search.attempts(capacity, (FAITHFUL,))
+    if more:
+        fastest = min(more, key=_seconds)
         if best is None or fastest.seconds * CLEARLY < best.seconds:
             best = fastest.found()
+    assert best is not None
     draft = search.draft(best.allocations, capacity)
     return result_of(problem, best.result, draft, best.free)

@@ -66,11 +66,12 @@ def _read_in_default(place: FreePlace, sketch: Sketch) -> list[int]:
         item.use.step
         for item in place.uses
         if not item.trivial or item.default
-        if item.default or not _is_fast(sketch, item.use.step)
+        if item.default or not is_fast(sketch, item.use.step)
     ]
 
 
-def _is_fast(sketch: Sketch, step: int) -> bool:
+def is_fast(sketch: Sketch, step: int) -> bool:
+    """Whether a read at a step may be served from alternate memory."""
     if sketch.stay is not None and step <= sketch.stay:
         return True
     return any(fetch.first <= step <= fetch.last for fetch in sketch.fetches)
@@ -136,7 +137,7 @@ def _serve(
                 if (
                     allocation.is_alternate
                     and allocation.available <= step <= allocation.end
-                    and _is_fast(sketch, step)
+                    and is_fast(sketch, step)
                 ):
                     chosen = allocation
                     break

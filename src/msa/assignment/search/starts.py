@@ -32,7 +32,10 @@ _SETTINGS: Final[tuple[dict[str, Any], ...]] = (
 
 ALL: Final = tuple(range(len(_SETTINGS)))
 
-_FEW: Final = (1, 2, 5)
+_OTHERS: Final = (2, 3, 4, 5)
+"""Numbers of those that are neither."""
+
+_FEW: Final = (2, 5)
 """Numbers of those that make a difference in very small programs, too."""
 
 _SMALL: Final = 40
@@ -40,12 +43,12 @@ _SMALL: Final = 40
 
 
 def others(steps: int) -> tuple[int, ...]:
-    """Numbers of the plans that are worth making beside the plain one.
+    """Numbers of the plans that are worth making beside the plain one and XLA's.
 
     >>> others(10), others(10_000)
-    ((1, 2, 5), (1, 2, 3, 4, 5))
+    ((2, 5), (2, 3, 4, 5))
     """
-    return _FEW if steps <= _SMALL else ALL[1:]
+    return _FEW if steps <= _SMALL else _OTHERS
 
 
 class Starts:

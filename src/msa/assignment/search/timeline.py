@@ -9,7 +9,7 @@ first mark after it where the machine is as it was.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Set
 from itertools import accumulate
 from typing import Final, NamedTuple
 
@@ -32,6 +32,9 @@ _SPACING: Final = 8
 _KEPT: Final = 16
 """Steps whose sums and marks take as long to keep as passing a boundary."""
 
+_PARTS: Final = 64
+"""Slices of a copy at most."""
+
 _SAME_BYTES: Final = 1e-3
 """Copies in flight count as equal if no more bytes differ."""
 
@@ -39,7 +42,8 @@ _SAME_BYTES: Final = 1e-3
 class _Event(NamedTuple):
     """Start or end of a copy, in the order in which they happen at one boundary.
 
-    `asked` is the boundary that the plan names.
+    `asked` is the boundary that the plan names, and `boundary` where it happens. What a
+    start moves, in bytes, is `amount` in each run, and `moved` in all.
     """
 
     asked: int
@@ -51,6 +55,10 @@ class _Event(NamedTuple):
     part: int
     ends: bool
     amount: float
+    boundary: int
+    direction: int
+    copy: int
+    moved: float
 
 
 class _Mark(NamedTuple):
@@ -85,6 +93,8 @@ class Timeline:
     Attributes:
         seconds: of the whole program, as of the last call of `run` or `commit`.
         accesses: bytes that steps move fast.
+        rate: bytes per second that copies move.
+        runs: per step, how often it runs.
         stalls: step → seconds waited there, over all its runs, as of `commit`.
         work: boundaries passed so far in all runs, and what keeping changes takes.
     """
@@ -92,11 +102,13 @@ class Timeline:
     def __init__(self, problem: Problem, dead: Set[int] = frozenset()) -> None:
         self._problem = problem
         machine = problem.machine
-        self._rate = machine.default_bandwidth * machine.copy_scaling
+        self.rate = machine.default_bandwidth * machine.copy_scaling
         self.accesses = Accesses(problem, dead)
         self._tree = _tree(problem)
+        self.runs = _runs(problem)
         self._events: dict[int, list[_Event]] = {}
         self._places: list[int] = []
+        self._of_copy: dict[int, list[_Event]] = {}
         self._step_seconds = [0.0] * problem.end
         self._step_idle = [0.0] * problem.end
         self._low, self._high = 0, problem.end
@@ -107,6 +119,8 @@ class Timeline:
         self._marks: list[_Mark] = [_Mark(0, 0.0, ((), ()))]
         self._made: list[_Mark] | None = None
         self._committed = 0.0
+        self._least = (0.0, 0.0)
+        self._copied = 0.0
         self.stalls: dict[int, float] = {}
         self.work = 0
         self.seconds = 0.0
@@ -117,26 +131,32 @@ class Timeline:
     def add(self, number: int, allocation: Allocation) -> None:
         """Let an allocation take part; `number` orders those that are otherwise equal."""
         self._touch_steps(self.accesses.move(allocation, 1.0))
-        for place, event in self._copy_events(number, allocation):
-            row = self._events.get(place)
+        if not allocation.is_copy_like:
+            return
+        rows = self._of_copy[number] = self._copy_events(number, allocation)
+        for event in rows:
+            self._copied += event.moved
+            self._touch(event.boundary)
+            row = self._events.get(event.boundary)
             if row is None:
-                row = self._events[place] = []
-                insort(self._places, place)
+                row = self._events[event.boundary] = []
+                insort(self._places, event.boundary)
             insort(row, event)
 
     def remove(self, number: int, allocation: Allocation) -> None:
         """Take an allocation back that was added under that number."""
         self._touch_steps(self.accesses.move(allocation, -1.0))
-        for place, event in self._copy_events(number, allocation):
-            row = self._events[place]
+        for event in self._of_copy.pop(number, ()):
+            self._copied -= event.moved
+            self._touch(event.boundary)
+            row = self._events[event.boundary]
             row.remove(event)
             if not row:
-                del self._events[place]
-                del self._places[bisect_left(self._places, place)]
+                del self._events[event.boundary]
+                del self._places[bisect_left(self._places, event.boundary)]
 
-    def _copy_events(
-        self, number: int, allocation: Allocation
-    ) -> Iterator[tuple[int, _Event]]:
+    def _copy_events(self, number: int, allocation: Allocation) -> list[_Event]:
+        """What happens of a copy, one event after another."""
         direction = TO_ALTERNATE if allocation.is_alternate else TO_DEFAULT
         if isinstance(allocation, CopyAllocation):
             size = float(self._problem.values[allocation.value].size)
@@ -144,18 +164,21 @@ class Timeline:
         elif isinstance(allocation, SlicedCopyAllocation):
             rows = [(s.start_after, float(s.chunk.size)) for s in allocation.slices]
         else:
-            return
+            return []
         done = allocation.done_before
         step = allocation.position.step
         end = done_at(self._problem, done, step)
+        found = []
         for part, (asked, size) in enumerate(rows):
             start = started_after(self._problem, asked, step)
             phase = 0 if start + 1 == done else 1
             key = (-direction, done, asked, number, part)
-            self._touch(start + 1)
-            self._touch(end)
-            yield start + 1, _Event(start + 1, phase, *key, False, size)
-            yield end, _Event(done, 0, *key, True, size)
+            copy = number * _PARTS + part
+            at = (start + 1, direction, copy, size * self.runs[step])
+            found.append(_Event(start + 1, phase, *key, False, size, *at))
+            at = (end, direction, copy, 0.0)
+            found.append(_Event(done, 0, *key, True, size, *at))
+        return found
 
     def _touch(self, boundary: int) -> None:
         self._low = min(self._low, boundary)
@@ -196,10 +219,12 @@ class Timeline:
         """Seconds and idle seconds of steps [first, last), each once."""
         seconds = self._elapsed[last] - self._elapsed[first]
         idle = self._idle[last] - self._idle[first]
-        for step, more, freer in self._shift:
-            if first <= step < last:
-                seconds += more
-                idle += freer
+        shift = self._shift
+        if shift and shift[0][0] < last and first <= shift[-1][0]:
+            for step, more, freer in shift:
+                if first <= step < last:
+                    seconds += more
+                    idle += freer
         return seconds, idle
 
     # -- running ---------------------------------------------------------------------
@@ -213,12 +238,27 @@ class Timeline:
         self.seconds = clock
         return clock
 
+    def least(self) -> tuple[float, float]:
+        """Seconds that steps take, and that default memory is busy, after the changes.
+
+        `run` gives no less than either. Linear in the steps that were touched.
+        """
+        steps, busy = self._least
+        for step, more, freer in self._changes():
+            steps += more * self.runs[step]
+            busy += (more - freer) * self.runs[step]
+        return steps, busy + self._copied / self.rate
+
     def commit(self) -> float:
         """Keep the changes made since the last commit; seconds with them."""
         changes = self._changes()
+        steps, busy = self._least
         for step, more, freer in changes:
             self._step_seconds[step] += more
             self._step_idle[step] += freer
+            steps += more * self.runs[step]
+            busy += (more - freer) * self.runs[step]
+        self._least = steps, busy
         if changes or not self._elapsed:
             first = changes[0][0] if self._elapsed else 0
             _sum_up(self._elapsed, self._step_seconds, first)
@@ -257,7 +297,7 @@ class Timeline:
     def _simulate(self, number: int) -> tuple[int | None, float]:
         """Run from a mark to one where all is as it was, or to the end; and the clock."""
         mark = self._marks[max(number, 0)]
-        machine = Machine(self._rate)
+        machine = Machine(self.rate)
         machine.restore(mark.clock, mark.in_flight)
         same = self._walk(
             machine, self._tree, mark.boundary, self._problem.end, number + 1
@@ -313,17 +353,11 @@ class Timeline:
                     made.append(_Mark(place, machine.clock, machine.in_flight()))
             for event in events[place]:
                 if event.ends:
-                    waited = machine.wait(
-                        event.number * 64 + event.part, -event.evictions_first
-                    )
+                    waited = machine.wait(event.copy, event.direction)
                     if waited and made is not None:
                         self._note(place, waited)
                 else:
-                    machine.start(
-                        event.number * 64 + event.part,
-                        event.amount,
-                        -event.evictions_first,
-                    )
+                    machine.start(event.copy, event.amount, event.direction)
             at += 1
         self.work += at - begun + 1
         return None
@@ -390,6 +424,15 @@ def _equal(a: InFlight, b: InFlight) -> bool:
         )
         for x, y in zip(a, b, strict=True)
     )
+
+
+def _runs(problem: Problem) -> list[float]:
+    """Per step, how often the loops around it run it."""
+    found = [1.0] * problem.end
+    for start, step, trips in loops_of(problem):
+        for inside in range(start, step):
+            found[inside] *= max(trips, 0.0)
+    return found
 
 
 def _tree(problem: Problem) -> _Node:
