@@ -96,6 +96,34 @@ def test_bf16_rounds_after_each_operation() -> None:
     assert run(body, x, y).tolist() == expected
 
 
+@pytest.mark.parametrize("size", [0, 1, 1 << 16, (1 << 16) + 1, 200_000])
+def test_bf16_of_arrays_of_any_size(size: int) -> None:
+    """Specials are among them at both ends; one row of many is also a broadcast."""
+    bits = np.random.default_rng(5).integers(0, 1 << 32, size, dtype=np.uint32)
+    x = bits.view(np.float32)
+    specials = np.array([np.nan, np.inf, -np.inf, -0.0], dtype=np.float32)
+    few = min(4, size)
+    x[:few], x[size - few :] = specials[:few], specials[4 - few :]
+    got = run(f"x = f32[{size}] parameter(0)\nROOT y = bf16[{size}] convert(x)", x)
+    chosen = np.flatnonzero(np.arange(size) % 97 == 0)
+    there = np.concatenate((chosen, np.arange(size)[-5:]))
+    expected = [v if v != v else bf16_by_hand(v) for v in x[there].tolist()]
+    np.testing.assert_array_equal(got[there], np.array(expected, dtype=np.float32))
+    assert np.isnan(got).tolist() == np.isnan(x).tolist()
+
+
+def test_bf16_of_a_broadcast_and_of_a_scalar() -> None:
+    body = """
+      x = f32[] parameter(0)
+      s = bf16[] convert(x)
+      w = f32[3,2] broadcast(x), dimensions={}
+      b = bf16[3,2] convert(w)
+      ROOT t = (bf16[], bf16[3,2]) tuple(s, b)"""
+    scalar, wide = run(body, 1.01)
+    assert scalar.tolist() == bf16_by_hand(1.01)
+    assert wide.tolist() == [[bf16_by_hand(1.01)] * 2] * 3
+
+
 def test_bitcast_convert_between_widths() -> None:
     body = """
       x = u32[2] parameter(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -196,3 +197,29 @@ def test_scan_hands_the_carry_on(length: int, backwards: bool) -> None:
     outs, carry = run(body, np.array(given, np.int32), before=step)
     assert outs.tolist() == (sums[1:][::-1] if backwards else sums[1:])
     assert carry == sums[-1]
+
+
+@pytest.mark.parametrize("kind", ["f16", "f32"])
+@pytest.mark.parametrize(
+    ("axes", "moved"), [((0,), (0, 1)), ((1,), (1, 0)), ((0, 1), (0, 1))]
+)
+def test_long_sums_are_rounded_once(
+    kind: str, axes: tuple[int, ...], moved: tuple[int, int]
+) -> None:
+    """Adding one after the other in the type itself would lose digits."""
+    dtype = np.dtype({"f16": np.float16, "f32": np.float32}[kind])
+    rows = np.random.default_rng(7).uniform(0, 1, (40_000, 3)) / 4096
+    x = rows.astype(dtype).transpose(moved)
+    sizes = [n for d, n in enumerate(x.shape) if d not in axes]
+    add = f"add {{ a = {kind}[] parameter(0) b = {kind}[] parameter(1)"
+    body = (
+        f"x = {kind}[{x.shape[0]},{x.shape[1]}] parameter(0)\n"
+        f"z = {kind}[] constant(0)\n"
+        f"ROOT y = {kind}[{','.join(map(str, sizes))}] reduce(x, z), dimensions="
+        f"{{{','.join(map(str, axes))}}}, to_apply=add"
+    )
+    got = run(body, x, before=f"{add} ROOT c = {kind}[] add(a, b) }}")
+    lines = np.moveaxis(x, axes, range(len(axes))).reshape(-1, *sizes)
+    columns = lines.reshape(len(lines), -1).T
+    exact = [dtype.type(math.fsum(map(float, column))) for column in columns]
+    np.testing.assert_array_equal(np.reshape(got, -1), np.array(exact, dtype=dtype))

@@ -25,6 +25,10 @@ Fit = Callable[[Any], Any]
 ROUNDED_BF16: Final = np.uint32(0xFFFF0000)
 
 
+_BLOCK: Final = 1 << 16
+"""Elements that are rounded at a time, few enough to stay in the cache."""
+
+
 def round_bf16(values: Any) -> Array:
     """Float32 values rounded to bf16, ties to even; NaN stays NaN.
 
@@ -32,17 +36,25 @@ def round_bf16(values: Any) -> Array:
     [1.0, 3.00405527047391e+38]
     """
     values = np.asarray(values, dtype=np.float32)
-    if values.ndim == 0:
-        return round_bf16(values.reshape(1)).reshape(())
-    bits = np.ascontiguousarray(values).view(np.uint32)
-    odd = (bits >> np.uint32(16)) & np.uint32(1)
-    rounded = (bits + (odd + np.uint32(0x7FFF))) & ROUNDED_BF16
-    out = rounded.view(np.float32)
-    nan = np.isnan(values)
-    if nan.any():
+    bits = np.ascontiguousarray(values).view(np.uint32).reshape(-1)
+    out = np.empty_like(bits)
+    for start in range(0, len(bits), _BLOCK):
+        end = start + _BLOCK
+        _round_block(bits[start:end], out[start:end])
+    return out.view(np.float32).reshape(values.shape)
+
+
+def _round_block(bits: Array, out: Array) -> None:
+    """Round the bit patterns of float32 values into `out`; at least one of them."""
+    np.right_shift(bits, np.uint32(16), out=out)
+    out &= np.uint32(1)
+    out += np.uint32(0x7FFF)
+    out += bits
+    out &= ROUNDED_BF16
+    values = bits.view(np.float32)
+    if np.isnan(values.max()):
         quiet = (bits | np.uint32(0x00400000)) & ROUNDED_BF16
-        out = np.where(nan, quiet.view(np.float32), out)
-    return out
+        np.copyto(out, quiet, where=np.isnan(values))
 
 
 def _round_small(name: str) -> Fit:

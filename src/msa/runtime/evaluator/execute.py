@@ -19,6 +19,7 @@ from msa.runtime.evaluator.context import (
     LoopTurns,
     Mover,
 )
+from msa.runtime.evaluator.freed_memory import keep_freed_memory
 from msa.runtime.evaluator.interpreter import Interpreter, Run
 from msa.runtime.evaluator.values import Value, coerce, map_leaves
 
@@ -163,6 +164,7 @@ def drive(
     Raises:
         ExecutionError: devices wait for each other at different places.
     """
+    keep_freed_memory()
     results: list[Value] = [None] * len(runs)
     waiting: dict[int, Request] = {}
     ready: list[tuple[int, Value]] = [(device, None) for device in range(len(runs))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,6 +14,10 @@ from msa.runtime.evaluator.applied import Applied, applied
 from msa.runtime.evaluator.context import Context
 from msa.runtime.evaluator.elements import Array, fitter
 from msa.runtime.evaluator.registry import Kernel, kernel, unsupported
+
+_ROUNDING: Final = frozenset({np.add, np.multiply})
+_SUMMED_IN: Final = {"e": np.float64, "f": np.float64, "F": np.complex128}
+"""Type in which numbers of a narrower type (by numpy's letter) are summed."""
 
 
 @kernel("reduce")
@@ -42,21 +46,22 @@ def _reduce(instruction: Instruction, context: Context) -> Kernel:
 
 
 def fold(ufunc: np.ufunc, x: Array, axes: tuple[int, ...]) -> Any:
-    """Reduce some axes with a numpy function, in the type of `x`.
+    """Reduce some axes with a numpy function; the result has the type of `x`.
 
     The operand is made contiguous first: numpy's order of summation follows strides,
-    and equal values must give equal bits wherever they came from.
+    and equal values must give equal bits wherever they came from. Sums and products
+    are taken in a wider type: numpy adds one after the other along all axes but the
+    last, and would lose a digit of f32 over some thousand elements.
     """
     if not axes:
         return x
     x = np.asarray(x, order="C")
     if x.size == 0 and ufunc.identity is None:
         return _empty(ufunc, x, axes)
-    if x.dtype == np.float16:
-        return ufunc.reduce(x, axis=axes, dtype=np.float32).astype(np.float16)
     if x.dtype == np.bool_:
         return ufunc.reduce(x, axis=axes)
-    return ufunc.reduce(x, axis=axes, dtype=x.dtype)
+    wide = _SUMMED_IN.get(x.dtype.char, x.dtype) if ufunc in _ROUNDING else x.dtype
+    return ufunc.reduce(x, axis=axes, dtype=wide).astype(x.dtype, copy=False)
 
 
 def _empty(ufunc: np.ufunc, x: Array, axes: tuple[int, ...]) -> Array:
