@@ -104,6 +104,31 @@ def test_one_change_passes_few_boundaries() -> None:
     assert sum(passed) / len(passed) < whole / 4
 
 
+def test_what_lies_between_two_changes_is_jumped_over() -> None:
+    problem, allocations = planned("gpt2_small_forward", 16)
+    reference, timeline = Estimator(problem), Timeline(problem)
+    for number, allocation in enumerate(allocations):
+        timeline.add(number, allocation)
+    start = timeline.work
+    timeline.commit()
+    whole = timeline.work - start
+    copies = [n for n, a in enumerate(allocations) if a.is_copy_like]
+    passed = []
+    for first, last in zip(copies[::7], copies[::-7], strict=True):
+        if first == last:
+            continue
+        inside = set(range(len(allocations)))
+        start = timeline.work
+        _flip(timeline, allocations, inside, {first, last})
+        expected = reference.seconds(allocations[n] for n in sorted(inside))
+        assert timeline.run() == pytest.approx(expected, rel=1e-9)
+        _flip(timeline, allocations, inside, {first, last})
+        timeline.forget()
+        passed.append(timeline.work - start)
+    assert len(passed) > 10
+    assert sum(passed) / len(passed) < whole / 3
+
+
 def planned_at_random(seed: int, capacity: int, strategy: str) -> msa.Assignment:
     target = msa.Target.preset("tpu_v5e").replace(alternate_memory_bytes=capacity)
     return msa.assign(random_module(seed), target, msa.Options(strategy=strategy))

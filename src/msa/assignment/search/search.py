@@ -42,9 +42,11 @@ Progress = Callable[[str, int, int], None]
 _WORK: Final = 80.0
 """Boundaries passed per step of the program and unit of effort."""
 
+_STEADY: Final = 300
+"""Steps of a program, above which the work grows as the square root of the steps."""
+
 _LONG: Final = 1000
-"""Steps of a program, above which the work grows as the square root of the steps, and
-fewer plans are made with other settings."""
+"""Steps of a program, above which XLA's own plan is not made where the bound is near."""
 
 _FIRST_SHARE: Final = 0.13
 """Share of the work that each of the best starts is given before one is chosen."""
@@ -53,7 +55,7 @@ _FAR: Final = 1.05
 """A greedy plan with half the room does not get as good if it takes so much longer."""
 
 _SAME: Final = 1e-9
-"""Share of a time by which that of another plan differs."""
+"""Plans whose times differ by no more, as a share, are taken to be the same."""
 
 _IMPROVED: Final = 2
 """Starts that are improved."""
@@ -61,8 +63,8 @@ _IMPROVED: Final = 2
 _RELEASE_SHARE: Final = 0.1
 """Share of what an attempt is given that finding losses of tied values may take."""
 
-_PACK_SHARE: Final = 0.4
-"""Share of the work that packing anew may take at least."""
+_PACK_SHARE: Final = 0.3
+"""Share of the work on a rung that packing anew may take at least."""
 
 _MORE_SHARE: Final = 0.2
 """Share of the work on a rung that starts from the plan of the one below."""
@@ -140,6 +142,8 @@ class _Attempt:
         search = self._search
         steps = search.problem.end + 1
         while budget > 0 and self._improver is not None and self.seconds > goal:
+            if self._improver.is_complete():
+                return
             wishes = self._improver.scattered(budget)
             budget = self._improver.left
             repacked = repack(self._draft, wishes, steps, budget)
@@ -200,7 +204,7 @@ class _Search:
         self.problem = problem
         self.seed = options.seed
         self._alignment = options.alignment_in_bytes or problem.machine.alignment
-        shrunk = math.sqrt(min(1.0, _LONG / max(problem.end, 1)))
+        shrunk = math.sqrt(min(1.0, _STEADY / max(problem.end, 1)))
         self._work = _WORK * options.effort * problem.end * shrunk
         self.starts = starts
         self._ladder = ladder
@@ -258,9 +262,9 @@ class _Search:
         bound = self._ladder.bound(rung)
         goal, near = bound * EQUAL, bound * NEAR
         tried = self.attempts(rung, (PLAIN,))
-        left = self._work
+        left = work = self._work
         short = self.problem.end <= SHORT
-        share = self._work * _FIRST_SHARE
+        share = work * _FIRST_SHARE
         fastest = math.inf
         if tried:
             if short:
@@ -275,28 +279,36 @@ class _Search:
             support = None  # nothing that fits there is as good
         below = None if support is None else self._below(support, fastest * _FAR)
         if below is not None:
-            left = self._work * _MORE_SHARE
+            left = work = work * _MORE_SHARE
             if below.complete and below.seconds <= fastest:
                 return below
             tried.append(_Attempt(self, below, rung, "below"))
         elif fastest > near:
-            tried += self.attempts(rung, others(self.problem.end))
-            tried = _different(tried, lambda attempt: attempt.begun)
+            tried += self._others(rung, tried)
             if tried and short:
                 tried.append(self._bare(tried[0], rung))
                 left -= share - tried[-1].improve(share, near)
-            tried = _different(sorted(tried, key=_seconds), _seconds)
-            for attempt in tried[:_IMPROVED]:
+            for attempt in _different(tried)[:_IMPROVED]:
                 share = min(left, share)
                 left -= share - attempt.improve(share, near)
         if not tried:
             return None
         best = min(tried, key=_seconds)
         left = best.improve(left, near)
-        best.repack(max(left, self._work * _PACK_SHARE), near)
+        best.repack(max(left, work * _PACK_SHARE), near)
         found = best.found()
         if below is not None and below.seconds < found.seconds * CLEARLY:
             return below
+        return found
+
+    def _others(self, rung: int, known: Sequence[_Attempt]) -> list[_Attempt]:
+        """Plans with other settings, until one makes no difference any more."""
+        found: list[_Attempt] = []
+        for number in others(self.problem.end):
+            for attempt in self.attempts(rung, (number,)):
+                if any(_is_same(attempt.begun, a.begun) for a in (*known, *found)):
+                    return found
+                found.append(attempt)
         return found
 
     def _below(self, rung: int, limit: float) -> _Found | None:
@@ -307,16 +319,17 @@ class _Search:
         return found
 
 
-def _different(
-    attempts: list[_Attempt], seconds: Callable[[_Attempt], float]
-) -> list[_Attempt]:
-    """The first of those that take the same time, which are the same plan as a rule."""
+def _different(attempts: Iterable[_Attempt]) -> list[_Attempt]:
+    """By time; the first of those that take the same: they are the same as a rule."""
     found: list[_Attempt] = []
-    for attempt in attempts:
-        times = [seconds(attempt), *(seconds(other) for other in found)]
-        if all(abs(time - times[0]) > times[0] * _SAME for time in times[1:]):
+    for attempt in sorted(attempts, key=_seconds):
+        if not found or not _is_same(attempt.seconds, found[-1].seconds):
             found.append(attempt)
     return found
+
+
+def _is_same(a: float, b: float) -> bool:
+    return abs(a - b) <= a * _SAME
 
 
 def _seconds(attempt: _Attempt) -> float:

@@ -3,7 +3,8 @@
 The same figure as `Estimator` gives, but a change costs only what it touches: steps
 between two places where copies start or end pass at once (prefix sums of seconds and
 of idle memory time), runs resume from the last mark before the change, and stop at the
-first mark after it where the machine is as it was.
+first mark after it where the machine is as it was. From one place that changes to the
+next they jump likewise.
 """
 
 from __future__ import annotations
@@ -73,6 +74,7 @@ class _Bookmark(NamedTuple):
     low: int
     high: int
     touched: dict[int, None]
+    moved: dict[int, None]
 
 
 class _Node:
@@ -113,6 +115,8 @@ class Timeline:
         self._step_idle = [0.0] * problem.end
         self._low, self._high = 0, problem.end
         self._touched: dict[int, None] = dict.fromkeys(range(problem.end))
+        self._moved: dict[int, None] = {}
+        self._stops: list[int] = []
         self._shift: list[tuple[int, float, float]] = []
         self._elapsed: list[float] = []
         self._idle: list[float] = []
@@ -136,6 +140,7 @@ class Timeline:
         rows = self._of_copy[number] = self._copy_events(number, allocation)
         for event in rows:
             self._copied += event.moved
+            self._moved[event.boundary] = None
             self._touch(event.boundary)
             row = self._events.get(event.boundary)
             if row is None:
@@ -148,6 +153,7 @@ class Timeline:
         self._touch_steps(self.accesses.move(allocation, -1.0))
         for event in self._of_copy.pop(number, ()):
             self._copied -= event.moved
+            self._moved[event.boundary] = None
             self._touch(event.boundary)
             row = self._events[event.boundary]
             row.remove(event)
@@ -181,8 +187,10 @@ class Timeline:
         return found
 
     def _touch(self, boundary: int) -> None:
-        self._low = min(self._low, boundary)
-        self._high = max(self._high, boundary)
+        if boundary < self._low:
+            self._low = boundary
+        if boundary > self._high:
+            self._high = boundary
 
     def _touch_steps(self, steps: Iterable[int]) -> None:
         for step in steps:
@@ -192,12 +200,13 @@ class Timeline:
 
     def bookmark(self) -> _Bookmark:
         """What has been touched since the last commit."""
-        return _Bookmark(self._low, self._high, dict(self._touched))
+        return _Bookmark(self._low, self._high, dict(self._touched), dict(self._moved))
 
     def back_to(self, bookmark: _Bookmark) -> None:
         """All changes made since the bookmark have been taken back."""
-        self._low, self._high, touched = bookmark
+        self._low, self._high, touched, moved = bookmark
         self._touched = dict(touched)
+        self._moved = dict(moved)
 
     # -- steps -----------------------------------------------------------------------
 
@@ -232,6 +241,7 @@ class Timeline:
     def run(self) -> float:
         """Seconds with the changes made since `commit`; nothing is kept."""
         self._shift = self._changes()
+        self._stops = sorted({step for step, _, _ in self._shift}.union(self._moved))
         same, clock = self._simulate(self._mark_before(self._low))
         if same is not None:
             clock += self._committed - self._marks[same].clock
@@ -288,6 +298,7 @@ class Timeline:
     def forget(self) -> None:
         """Nothing has changed since `commit`: all that did was taken back."""
         self._touched.clear()
+        self._moved.clear()
         self._shift = []
         self._low, self._high = self._problem.end + 1, -1
 
@@ -316,7 +327,7 @@ class Timeline:
         at = bisect_left(places, place) if mark >= 0 else bisect_right(places, place)
         stop = bisect_right(places, last)
         loops = node.inner
-        inner = bisect_left(loops, place, key=lambda n: n.loop.start)
+        inner = bisect_left(loops, place, key=_start)
         marks, made = self._marks, self._made
         begun = at
         while True:
@@ -339,11 +350,20 @@ class Timeline:
                 while mark < len(marks) and marks[mark].boundary < place:
                     mark += 1
                 if mark < len(marks) and marks[mark].boundary == place:
-                    if place > self._high and _equal(
+                    onto = self._same_onto(mark)
+                    if onto != mark and _equal(
                         marks[mark].in_flight, machine.in_flight()
                     ):
                         self.work += at - begun + 1
-                        return mark
+                        if onto is None:
+                            return mark
+                        later = machine.clock - marks[mark].clock
+                        _, clock, in_flight = marks[onto]
+                        machine.restore(clock + later, in_flight)
+                        mark, place = onto, marks[onto].boundary
+                        begun = at = bisect_left(places, place, at, stop)
+                        inner = bisect_left(loops, place, key=_start)
+                        continue
                     mark += 1
                 if (
                     made is not None
@@ -361,6 +381,21 @@ class Timeline:
             at += 1
         self.work += at - begun + 1
         return None
+
+    def _same_onto(self, mark: int) -> int | None:
+        """The last mark up to which nothing is changed from one on; None: the end.
+
+        While marks are made it is that one, or the end.
+        """
+        boundary = self._marks[mark].boundary
+        if boundary > self._high:
+            return None
+        if self._made is not None:
+            return mark
+        at = bisect_left(self._stops, boundary)
+        if at == len(self._stops):
+            return None
+        return self._mark_before(self._stops[at])
 
     def _note(self, step: int, waited: float) -> None:
         self.stalls[step] = self.stalls.get(step, 0.0) + waited
@@ -407,6 +442,10 @@ class Timeline:
     def elapsed(self) -> list[float]:
         """Per boundary, seconds of the steps before it, without waits, loops once."""
         return self._elapsed
+
+
+def _start(node: _Node) -> int:
+    return node.loop.start
 
 
 def _sum_up(sums: list[float], terms: list[float], first: int) -> None:
