@@ -11,7 +11,7 @@ from msa.errors import HloError
 
 NESTED = """
 inner { x = f32[] parameter(0)  ROOT n = f32[] negate(x) }
-element { e = f32[] parameter(0)  ROOT c = f32[] call(e), to_apply=inner }
+element { e = f32[] parameter(0)  ROOT ec = f32[] call(e), to_apply=inner }
 yes { yp = f32[8] parameter(0)  ROOT ym = f32[8] map(yp), dimensions={0}, to_apply=element }
 no { ROOT np = f32[8] parameter(0) }
 ENTRY main {

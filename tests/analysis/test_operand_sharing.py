@@ -70,7 +70,7 @@ PARAMETERS3 = (
     "r = f32[4,4] parameter(2)",
 )
 FUSED_CALL = """
-fused { x = f32[8] parameter(0)  c = f32[8] parameter(1)  ROOT n = f32[8] add(x, c) }
+fused { x = f32[8] parameter(0)  c = f32[8] parameter(1)  ROOT fn = f32[8] add(x, c) }
 callee { cp = f32[8] parameter(0)  b = f32[8] constant({...})
   ROOT f = f32[8] fusion(cp, b), kind=kLoop, calls=fused }
 ENTRY main {

@@ -58,25 +58,25 @@ def some(module, *fragments):
 
 
 def test_operand_without_user(control):
-    y = named(control, "left", "y")
-    del named(control, "left", "x")._users[y]
-    some(control, "y in left", "missing among the users of x")
+    y = named(control, "left", "ly")
+    del named(control, "left", "lx")._users[y]
+    some(control, "ly in left", "missing among the users of lx")
 
 
 def test_user_without_operand(control):
-    x, y = named(control, "left", "x"), named(control, "left", "y")
+    x, y = named(control, "left", "lx"), named(control, "left", "ly")
     y._users[x] = None
-    some(control, "y in left", "lists user x")
+    some(control, "ly in left", "lists user lx")
 
 
 def test_user_in_another_computation(control):
-    x = named(control, "left", "x")
-    named(control, "right", "y").set_operands((x,))
-    some(control, "y in right", "operand x is not in computation right")
+    x = named(control, "left", "lx")
+    named(control, "right", "ry").set_operands((x,))
+    some(control, "ry in right", "operand lx is not in computation right")
 
 
 def test_cycle_of_two(control):
-    y = named(control, "body", "y")
+    y = named(control, "body", "by")
     other = Instruction("back", "negate", y.shape, (y,))
     y.computation.add(other)
     y.set_operands((other,))
@@ -84,9 +84,9 @@ def test_cycle_of_two(control):
 
 
 def test_cycle_of_one(control):
-    y = named(control, "left", "y")
+    y = named(control, "left", "ly")
     y.set_operands((y,))
-    some(control, "y in left", "is on a cycle: y -> y")
+    some(control, "ly in left", "is on a cycle: ly -> ly")
 
 
 def test_cycle_of_control_edges(header):
@@ -115,9 +115,9 @@ def test_insertion_order_need_not_be_topological(control):
 
 
 def test_control_predecessor_elsewhere(control):
-    named(control, "left", "y").add_control_successor(named(control, "right", "y"))
-    some(control, "control predecessor y is elsewhere")
-    some(control, "control successor y is elsewhere")
+    named(control, "left", "ly").add_control_successor(named(control, "right", "ry"))
+    some(control, "control predecessor ly is elsewhere")
+    some(control, "control successor ry is elsewhere")
 
 
 def test_control_edge_on_one_side(header):
@@ -154,14 +154,14 @@ def test_instruction_listed_twice(control):
 
 
 def test_instruction_of_another_computation(control):
-    y = named(control, "left", "y")
+    y = named(control, "left", "ly")
     y.computation = control.computation("right")
-    some(control, "computation left: holds y, which belongs elsewhere")
+    some(control, "computation left: holds ly, which belongs elsewhere")
 
 
 def test_root_elsewhere(control):
-    control.computation("left").root = named(control, "right", "y")
-    some(control, "computation left: root y is not in the computation")
+    control.computation("left").root = named(control, "right", "ry")
+    some(control, "computation left: root ry is not in the computation")
 
 
 def test_empty_computation(control):
@@ -233,8 +233,8 @@ def test_missing_callee(control):
 
 
 def test_callee_where_none_belongs(control):
-    named(control, "left", "y").called_computations = (control.computation("fused"),)
-    only(control, "y in left", "negate calls 0 computations, not 1")
+    named(control, "left", "ly").called_computations = (control.computation("fused"),)
+    only(control, "ly in left", "negate calls 0 computations, not 1")
 
 
 @pytest.mark.parametrize("name", ["x", "init", "y"])

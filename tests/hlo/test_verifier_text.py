@@ -201,9 +201,9 @@ norm-feature | reductions | feature_index=1 | feature_index=0
 norm-feature-bounds | reductions | feature_index=1 | feature_index=2
 norm-shape | reductions | bn = (f32[4,8], f32[8], f32[8]) batch | bn = (f32[4,8], f32[4], f32[8]) batch
 # control flow ------------------------------------------------------------------
-while-body-result | control | ROOT t = (s32[], f32[8]) tuple(m, y) | ROOT t = (f32[8], s32[]) tuple(y, m)
+while-body-result | control | ROOT t = (s32[], f32[8]) tuple(m, by) | ROOT t = (f32[8], s32[]) tuple(by, m)
 while-body-root | control | m = s32[] add(n, one) | ROOT m = s32[] add(n, one)
-while-condition-result | control | ROOT lt = pred[] compare(n, ten), direction=LT | ROOT lt = s32[] add(n, ten)
+while-condition-result | control | ROOT lt = pred[] compare(cn, ten), direction=LT | ROOT lt = s32[] add(cn, ten)
 while-condition-parameter | control | while(init), condition=cond | while(init), condition=left
 while-swapped | control | condition=cond, body=body | condition=body, body=cond
 while-result | control | loop = (s32[], f32[8]) while | loop = (s32[], f32[9]) while
@@ -217,7 +217,7 @@ conditional-count | control | conditional(p, x, y) | conditional(p, x)
 conditional-branches | control | {left, right, third} | {left, right}
 conditional-result | control | two = f32[8] conditional | two = f32[4] conditional
 conditional-branch-result | control | false_computation=right | false_computation=cond
-conditional-branch-root | control | ROOT y = f32[8] abs(x) | ROOT y = s8[8] convert(x)
+conditional-branch-root | control | ROOT ry = f32[8] abs(rx) | ROOT ry = s8[8] convert(rx)
 fusion-operand | control | fusion(two, three) | fusion(two, i)
 fusion-count | control | fusion(two, three) | fusion(two)
 fusion-result | control | fus = f32[8] fusion | fus = f32[4] fusion

@@ -130,33 +130,33 @@ HloModule control
 body {
   s = (s32[], f32[8]) parameter(0)
   n = s32[] get-tuple-element(s), index=0
-  x = f32[8] get-tuple-element(s), index=1
+  bx = f32[8] get-tuple-element(s), index=1
   one = s32[] constant(1)
   m = s32[] add(n, one)
-  y = f32[8] negate(x)
-  ROOT t = (s32[], f32[8]) tuple(m, y)
+  by = f32[8] negate(bx)
+  ROOT t = (s32[], f32[8]) tuple(m, by)
 }
 
 cond {
-  s = (s32[], f32[8]) parameter(0)
-  n = s32[] get-tuple-element(s), index=0
+  cs = (s32[], f32[8]) parameter(0)
+  cn = s32[] get-tuple-element(cs), index=0
   ten = s32[] constant(10)
-  ROOT lt = pred[] compare(n, ten), direction=LT
+  ROOT lt = pred[] compare(cn, ten), direction=LT
 }
 
 left {
-  x = f32[8] parameter(0)
-  ROOT y = f32[8] negate(x)
+  lx = f32[8] parameter(0)
+  ROOT ly = f32[8] negate(lx)
 }
 
 right {
-  x = f32[8] parameter(0)
-  ROOT y = f32[8] abs(x)
+  rx = f32[8] parameter(0)
+  ROOT ry = f32[8] abs(rx)
 }
 
 third {
-  x = f32[8] parameter(0)
-  ROOT y = f32[8] cosine(x)
+  hx = f32[8] parameter(0)
+  ROOT hy = f32[8] cosine(hx)
 }
 
 fused {
@@ -166,8 +166,8 @@ fused {
 }
 
 callee {
-  a = f32[8] parameter(0)
-  ROOT t = (f32[8]) tuple(a)
+  ca = f32[8] parameter(0)
+  ROOT ct = (f32[8]) tuple(ca)
 }
 
 ENTRY main {

@@ -73,8 +73,8 @@ condition { p = (s32[], f32[8], f32[8]) parameter(0)
   f = f32[] reshape(s)
   fine = pred[] compare(f, f), direction=EQ
   ROOT r = pred[] and(less, fine) }
-ENTRY main { a = f32[8] parameter(0) b = f32[8] parameter(1) c = f32[4] parameter(2)
-  w = f32[8] tanh(b)
+ENTRY main { a = f32[8] parameter(0) start_y = f32[8] parameter(1) c = f32[4] parameter(2)
+  w = f32[8] tanh(start_y)
   zero = s32[] constant(0)
   start = s32[] copy(zero)
   t = (s32[], f32[8], f32[8]) tuple(start, a, w)
@@ -301,7 +301,7 @@ def test_what_steers_a_loop_is_left_alone() -> None:
     module = scheduled(LOOP)
     names = {x.name for x in steering(module)}
     # The counter in the loop, its bound, and (the condition also looks at y) y's turn.
-    assert {"i", "j", "one", "limit", "start", "n", "w", "b"} <= names
+    assert {"i", "j", "one", "limit", "start", "n", "w", "start_y"} <= names
     assert not {"z", "odd", "t.1", "u", "v", "c"} & names
 
 

@@ -46,9 +46,11 @@ def analyses_of(
     """Analyses for planning `module`, made anew only if it has changed.
 
     A module that is not ready (no schedule, shared computations, missing copies) is
-    prepared, its calls inlined; the analyses are then of the copy. With settings of the
+    prepared, its calls inlined; the analyses are then of the copy, as they are when
+    names of a module made by hand are not unique. With settings of the
     cost analysis, nothing is kept. Linear, plus the cost of what is not there yet.
     """
+    module = _with_unique_names(module)
     fingerprint = _fingerprint(module)
     kept = module._notes.get(_NOTE) if cost_options is None else None
     if isinstance(kept, KeptAnalyses) and kept.fingerprint == fingerprint:
@@ -63,6 +65,16 @@ def analyses_of(
     if cost_options is None:
         module._notes[_NOTE] = kept
     return kept
+
+
+def _with_unique_names(module: Module) -> Module:
+    """The module, or a copy in which no two instructions have the same name."""
+    instructions = (x for c in module.computations for x in c.instructions)
+    if len({x.name for x in instructions}) == module.instruction_count:
+        return module
+    copy = module.clone()
+    copy.make_names_unique()
+    return copy
 
 
 def _is_ready(module: Module, analyses: AnalysisManager) -> bool:

@@ -73,18 +73,28 @@ class NameUniquer:
         self._next: dict[str, int] = {}
 
     def unique(self, name: str) -> str:
-        """`name` itself when free, else its base with the next free number."""
+        """`name` itself when free, else its base with the next free number.
+
+        Numbers count from 0, which a bare base has as well.
+        """
         name = sanitize_name(name)
-        if name not in self._used:
-            self._used.add(name)
-            return name
-        base, dot, suffix = name.rpartition(".")
-        if not dot or not base or not suffix.isdecimal():
-            base = name
-        number = self._next.get(base, 1)
-        while f"{base}.{number}" in self._used:
-            number += 1
-        self._next[base] = number + 1
-        name = f"{base}.{number}"
+        base, number = _parts(name)
+        if name in self._used or (not number and self._is_taken(base, 0)):
+            number = self._next.get(base, 0)
+            while self._is_taken(base, number):
+                number += 1
+            self._next[base] = number + 1
+            name = f"{base}.{number}"
         self._used.add(name)
         return name
+
+    def _is_taken(self, base: str, number: int) -> bool:
+        if f"{base}.{number}" in self._used:
+            return True
+        return not number and base in self._used and _parts(base)[0] == base
+
+
+def _parts(name: str) -> tuple[str, int]:
+    """What comes before a name's number, and the number: 0 when it has none."""
+    base, _, suffix = name.rpartition(".")
+    return (base, int(suffix)) if base and suffix.isdecimal() else (name, 0)

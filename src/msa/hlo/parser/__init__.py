@@ -22,7 +22,8 @@ def parse(
 
     Args:
         text: a module, a snippet without header, or a single instruction; bytes are
-            read as UTF-8.
+            read as UTF-8. Names that differ only within their computations get
+            numbers, as XLA's reader gives them (`x`, `x.1`).
         verify: check the rules of the IR after reading.
         allow_unknown: keep unknown opcodes and attributes as opaque ones.
 
@@ -40,12 +41,8 @@ def parse(
     from msa.hlo.parser.reader import read_modules
 
     text = text_of(text, "parse")
-    module = read_modules(text, allow_unknown=allow_unknown, several=False)[0]
-    if verify:
-        from msa.hlo.parser.located import verify_text
-
-        verify_text(module, text)
-    return module
+    modules = read_modules(text, allow_unknown=allow_unknown, several=False)
+    return _checked(modules, text, verify)[0]
 
 
 def parse_modules(
@@ -61,9 +58,18 @@ def parse_modules(
 
     text = text_of(text, "parse_modules")
     modules = read_modules(text, allow_unknown=allow_unknown, several=True)
-    if verify:
-        from msa.hlo.parser.located import verify_text
+    return _checked(modules, text, verify)
 
-        for module in modules:
+
+def _checked(modules: list[Module], text: str, verify: bool) -> list[Module]:
+    """Verified modules, each with names that differ in the whole module.
+
+    Names change last, so that complaints about the text use those of the text.
+    """
+    for module in modules:
+        if verify:
+            from msa.hlo.parser.located import verify_text
+
             verify_text(module, text)
+        module.make_names_unique()
     return modules

@@ -92,13 +92,23 @@ class Placement:
         return found
 
     def _plan(self, module: Module, chunks: Chunks, capacity: int) -> None:
-        named = {i.name: i for c in module.computations for i in c.instructions}
+        named: dict[str, Instruction] = {}
+        shared: set[str] = set()
+        for computation in module.computations:
+            for i in computation.instructions:
+                if named.setdefault(i.name, i) is not i:
+                    shared.add(i.name)
         stated: dict[int, str] = {}
         for key, (offset, size) in _checked(chunks):
             match = _KEY.match(key)
             instruction = named.get(match[1]) if match else None
             if match is None or instruction is None:
                 raise ExecutionError(f"the plan places {key!r}, which does not exist")
+            if instruction.name in shared:
+                raise ExecutionError(
+                    f"the plan places {key!r}, which several instructions are called",
+                    hint="module.make_names_unique() tells them apart",
+                )
             index = tuple(int(i) for i in match[2].split(",") if i)
             if index not in leaf_indices(instruction):
                 raise ExecutionError(f"the plan places {key!r}, which is not an array")
