@@ -113,6 +113,13 @@ class Draft:
             self.take_out(change.came)
             self.put_back(change.gone)
 
+    def restore(self, allocations: dict[int, Allocation]) -> None:
+        """Have just these allocations, by number. Linear."""
+        for number in sorted(self.allocations.keys() - allocations.keys()):
+            self._leave(number)
+        for number in sorted(allocations.keys() - self.allocations.keys()):
+            self._enter(number, allocations[number])
+
     def sequence(self) -> AllocationSequence:
         """The allocations in order of decision."""
         return AllocationSequence(self.allocations[n] for n in sorted(self.allocations))

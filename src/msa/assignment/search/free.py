@@ -66,6 +66,11 @@ class FreePlace(NamedTuple):
         """Step of the definition."""
         return self.position.step
 
+    @property
+    def span(self) -> tuple[int, int]:
+        """Steps of the definition and of the last use."""
+        return self.step, self.uses[-1].use.step if self.uses else self.step
+
 
 def free_places(
     problem: Problem,

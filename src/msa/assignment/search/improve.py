@@ -11,7 +11,7 @@ import math
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from msa.assignment.allocation import Allocation, Position
 from msa.assignment.problem import Problem
@@ -43,6 +43,21 @@ _WISHES: Final = 2
 """Sketches without room for which room is made, per value."""
 
 
+class Kept(NamedTuple):
+    """A draft as it was, with what is known of its values."""
+
+    allocations: dict[int, Allocation]
+    seconds: float
+    accepted: int
+    in_vain: dict[Position, int]
+    crowded: set[Position]
+
+    @property
+    def size(self) -> int:
+        """Number of allocations."""
+        return len(self.allocations)
+
+
 class Improver:
     """Improves a draft, within budgets.
 
@@ -62,6 +77,7 @@ class Improver:
         free: dict[Position, FreePlace],
         *,
         rng: random.Random | None = None,
+        sparing: bool = False,
     ) -> None:
         self._draft = draft
         self._free = free
@@ -71,8 +87,9 @@ class Improver:
         self.left = 0.0
         self.settled = False
         self._rng = rng
+        self._sparing = sparing
         self._work = self._done()
-        self._accepted = 0
+        self._accepted = self._turn = 0
         self._in_vain: dict[Position, int] = {}
         self._crowded: set[Position] = set()
 
@@ -84,9 +101,7 @@ class Improver:
         At `goal` seconds it is good enough. Some are decided `first`, whether they
         look as if they could gain or not. Returns what is left of the budget.
         """
-        self.left = budget
-        for place in first:
-            self.decide(place)
+        self.decide_all(budget, first)
         before = math.inf
         while self.left > 0 and self.seconds < before * _ROUND:
             before = self.seconds
@@ -101,23 +116,29 @@ class Improver:
         """Whether nothing would get better with more room, either."""
         return self.settled and all(
             self._was_in_vain(place) and place.position not in self._crowded
-            for _, place in self._hopeful()
+            for _, place in self.hopeful()
         )
 
     def _was_in_vain(self, place: FreePlace) -> bool:
         return self._in_vain.get(place.position) == self._accepted
 
     def _order(self) -> list[FreePlace]:
-        """Values that could gain, the most first; shuffled somewhat, if by chance."""
+        """Values that could gain, the most first; shuffled somewhat, if by chance.
+
+        If room is spared, the most for the bytes and steps that they take.
+        """
         rows = []
-        for gain, place in self._hopeful():
+        for gain, place in self.hopeful():
+            if self._sparing:
+                first, last = place.span
+                gain /= place.size * (last - first + 1)
             if self._rng is not None:
                 gain *= math.exp(self._rng.gauss(0.0, _SHUFFLE))
             rows.append((-gain, place.position, place))
         rows.sort()
         return [place for _, _, place in rows]
 
-    def _hopeful(self) -> Iterator[tuple[float, FreePlace]]:
+    def hopeful(self) -> Iterator[tuple[float, FreePlace]]:
         """Values that could gain, and seconds that they could at most."""
         least = self.seconds * 1e-6
         stalled = sum(self._draft.timeline.stalls.values()) > least
@@ -185,12 +206,59 @@ class Improver:
                 self._crowded.add(place.position)
         return False
 
+    def decide_all(self, budget: float, places: Iterable[FreePlace]) -> float:
+        """Decide some values anew, one after another; what is left of the budget."""
+        self.left = budget
+        for place in places:
+            if self.left <= 0:
+                break
+            self.decide(place)
+        return self.left
+
+    # -- several at once -------------------------------------------------------------
+
+    def placed(self) -> list[FreePlace]:
+        """Free places that are in alternate memory at some time."""
+        draft = self._draft
+        positions = {a.position for a in draft.allocations.values() if a.is_alternate}
+        return [self._free[p] for p in sorted(positions) if p in self._free]
+
+    def keep(self) -> Kept:
+        """The draft as it is, to come back to."""
+        return Kept(
+            dict(self._draft.allocations),
+            self.seconds,
+            self._accepted,
+            dict(self._in_vain),
+            set(self._crowded),
+        )
+
+    def clear(self, places: Iterable[FreePlace]) -> None:
+        """Put some values into default memory, whatever that costs."""
+        for place in places:
+            self._draft.lift(place.position)
+            made = self._draft.put(allocations_of(place, Sketch()), place.size)
+            assert made is not None
+        self.seconds = self._draft.timeline.commit()
+        self._accepted = self._turn = self._turn + 1
+        self._pay()
+
+    def take_back(self, kept: Kept) -> float:
+        """Take back everything that was done since; what that cost."""
+        self._draft.restore(kept.allocations)
+        self._draft.timeline.commit()
+        self.seconds, self._accepted = kept.seconds, kept.accepted
+        self._in_vain, self._crowded = kept.in_vain, kept.crowded
+        before = self.left
+        self._pay()
+        return before - self.left
+
     def _is_kept(self, found: float) -> bool:
         """Keep what was changed, if it takes so much less time."""
         if found >= self.seconds * LESS:
             return False
         self.seconds = self._draft.timeline.commit()
-        self._accepted += 1
+        self._accepted = self._turn = self._turn + 1
         self._pay()
         return True
 

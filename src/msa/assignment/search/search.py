@@ -35,6 +35,7 @@ from msa.assignment.search.release import (
     without_dead_copies,
 )
 from msa.assignment.search.repack import repack
+from msa.assignment.search.shake import shake
 from msa.assignment.search.starts import ALL, FAITHFUL, PLAIN, Starts, others
 
 Progress = Callable[[str, int, int], None]
@@ -65,6 +66,12 @@ _RELEASE_SHARE: Final = 0.1
 
 _PACK_SHARE: Final = 0.3
 """Share of the work on a rung that packing anew may take at least."""
+
+_SHAKE_SHARE: Final = 0.25
+"""Share of the work that shaking may take."""
+
+_BARE: Final = "bare"
+"""Name of the attempt that starts from nothing placed."""
 
 _MORE_SHARE: Final = 0.2
 """Share of the work on a rung that starts from the plan of the one below."""
@@ -135,7 +142,8 @@ class _Attempt:
         rng = None
         if search.seed:
             rng = random.Random(f"{search.seed} {self._capacity} {self._name}")
-        return Improver(search.problem, draft, self._free, rng=rng)
+        sparing = self._name == _BARE
+        return Improver(search.problem, draft, self._free, rng=rng, sparing=sparing)
 
     def repack(self, budget: float, goal: float) -> None:
         """Pack anew with what finds no room in one piece, while it gets faster."""
@@ -157,6 +165,14 @@ class _Attempt:
                 return
             self._draft, self._improver = draft, improver
             self.seconds = improver.seconds
+
+    def shake(self, budget: float, goal: float) -> None:
+        """Take values out together and decide them anew, while the budget lasts."""
+        if self._improver is None or not self._improver.settled:
+            return
+        rng = random.Random(f"{self._search.seed} {self._capacity} shaken")
+        shake(self._improver, rng, budget, goal)
+        self.seconds = self._improver.seconds
 
     def _release(self, budget: float) -> float:
         """Take out what is moved at a loss, and find what may be decided anew."""
@@ -251,7 +267,7 @@ class _Search:
         buffers = movable_buffers(self.problem, start.allocations, self.wanted)
         result = released(self.problem, start.result, start.allocations, buffers)
         bare = _Found(result, tuple(result.allocations), {}, float("inf"))
-        return _Attempt(self, bare, rung, "bare")
+        return _Attempt(self, bare, rung, _BARE)
 
     def on(self, rung: int, limit: float = math.inf) -> _Found | None:
         """The best plan that is found with the room of a rung; None: there is none.
@@ -296,6 +312,7 @@ class _Search:
         best = min(tried, key=_seconds)
         left = best.improve(left, near)
         best.repack(max(left, work * _PACK_SHARE), near)
+        best.shake(work * _SHAKE_SHARE, near)
         found = best.found()
         if below is not None and below.seconds < found.seconds * CLEARLY:
             return below

@@ -95,7 +95,7 @@ def allocations_of(place: FreePlace, sketch: Sketch) -> list[Allocation]:
         pinned.end = max(sketch.stay, place.step)
         source = None
         if sketch.evict is not None:
-            pinned.end = max(pinned.end, sketch.evict)
+            pinned.end = max(pinned.end, sketch.evict - 1)
             source = _copy(pinned, place.step, sketch.evict, last)
             made.append(source)
     for fetch in sketch.fetches:
