@@ -55,6 +55,9 @@ _FIRST_SHARE: Final = 0.13
 _FAR: Final = 1.05
 """A greedy plan with half the room does not get as good if it takes so much longer."""
 
+_FAIR: Final = 1.25
+"""What is found twice is good enough if it takes no more than so many times the bound."""
+
 _SAME: Final = 1e-9
 """Plans whose times differ by no more, as a share, are taken to be the same."""
 
@@ -298,12 +301,16 @@ class _Search:
             left = work = work * _MORE_SHARE
             if below.complete and below.seconds <= fastest:
                 return below
+            if _is_same(below.seconds, fastest):
+                return below  # found twice: it is not worth more
             tried.append(_Attempt(self, below, rung, "below"))
         elif fastest > near:
-            tried += self._others(rung, tried)
             if tried and short:
                 tried.append(self._bare(tried[0], rung))
                 left -= share - tried[-1].improve(share, near)
+            twice = len(_different(tried)) < len(tried)
+            if not twice or fastest > bound * _FAIR:
+                tried += self._others(rung, tried)
             for attempt in _different(tried)[:_IMPROVED]:
                 share = min(left, share)
                 left -= share - attempt.improve(share, near)
