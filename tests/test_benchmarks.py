@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from benchmarks import __main__ as runner
 from benchmarks import ratios, stages
+from benchmarks import wide as wide_runner
+from benchmarks import wide_programs as wide
 
 
 @pytest.fixture(autouse=True)
@@ -124,3 +126,11 @@ def test_the_kept_baseline_is_of_the_bundled_modules() -> None:
         if (row["module"], row["MiB"], row["strategy"]) == ("mlp_forward", 16, "greedy")
     ]
     assert [row["after"] for row in before] == [pytest.approx(now[0]["after"])]
+
+
+@pytest.mark.parametrize("what", wide.PROGRAMS)
+def test_wide_programs_are_planned(what: str) -> None:
+    small, large = wide_runner.measure(what, 40 / wide.PROGRAMS[what][1])
+    assert (small["number"], large["number"]) == (10, 40)
+    assert "exponent" in large
+    assert what in wide_runner.table([small, large])

@@ -51,6 +51,21 @@ OperandNodes = Iterable[tuple[int, ShapeIndex]]
 """`(operand number, index)` of operands in alternate memory."""
 
 
+_MOST_RUNS: Final = 2.0**100
+"""Assumed at most: products with seconds and bytes stay far from infinity."""
+
+
+def assumed_runs(count: int, level: int) -> float:
+    """Runs of an instruction within so many loops of `count` trips each.
+
+    >>> assumed_runs(5, 2), assumed_runs(5, 1000) == 2.0**100
+    (25.0, True)
+    """
+    if level * math.log(max(count, 1)) > math.log(_MOST_RUNS):
+        return _MOST_RUNS
+    return single(float(count) ** level)
+
+
 class CostModel:
     """Seconds of instructions with chosen operands and results in alternate memory.
 
@@ -323,7 +338,7 @@ class CostModel:
 
     def while_multiplier(self, level: int) -> float:
         """Assumed runs of an instruction within so many loops."""
-        return single(float(self.while_execution_count) ** level)
+        return assumed_runs(self.while_execution_count, level)
 
     def nest_trip_count(self, instruction: Instruction) -> float:
         """Runs of an instruction: the product of the trips of all loops around it."""

@@ -48,12 +48,14 @@ class Residency:
     [[(0, 4)], [(1, 3)], [(2, 4)], [(3, 4)]]
     """
 
-    __slots__ = ("_alias", "_read_only", "_schedule", "_time")
+    __slots__ = ("_alias", "_read_only", "_schedule", "_starts", "_time")
 
     def __init__(self, alias: AliasAnalysis, schedule: FlattenedSchedule) -> None:
         self._alias = alias
         self._schedule = schedule
         self._time: list[int] = schedule.time.tolist()
+        # When what calls and conditionals run starts.
+        self._starts: dict[Instruction, int] = {}
         self._read_only = alias.module.read_only_inputs(donors=True)
 
     def spans(self, value: Value) -> list[Span]:
@@ -128,12 +130,15 @@ class Residency:
         opcode, time = user.opcode, self._time[user.id]
         if opcode in ("call", "conditional", "while"):
             spans = self._schedule.spans
-            called = [c for c in user.called_computations if c in spans]
-            if opcode == "while" and called:
+            if opcode == "while":
                 body = user.while_body
-                return time + 1 if body in entered else spans[body][0]
-            if called:
-                return min(spans[c][0] for c in called)
+                if body in spans:
+                    return time + 1 if body in entered else spans[body][0]
+                return time + 1
+            if user not in self._starts:
+                called = [spans[c][0] for c in user.called_computations if c in spans]
+                self._starts[user] = min(called, default=time + 1)
+            return self._starts[user]
         return time + 1
 
     def _done_of(self, context: Computation) -> int:

@@ -8,7 +8,9 @@ of allocations of its own.
 
 from __future__ import annotations
 
-from msa.assignment.allocation import Allocation, Position, Use
+from collections.abc import Sequence
+
+from msa.assignment.allocation import Allocation, Index, Position, Use
 from msa.assignment.intervals import MsaBufferInterval
 from msa.assignment.problem import Problem, Value
 from msa.assignment.times import UseTimes
@@ -138,8 +140,11 @@ def _of_value(
     if len(numbered) > 1:
         numbered.sort(key=lambda item: item[1].step)
     read = value.use_bytes
+    in_region: dict[int, list[AllocationValue]] = {}
+    for item in created:
+        in_region.setdefault(item.region, []).append(item)
     for number, use in numbered:
-        home = _home(created, use, problem)
+        home = _home(in_region.get(region_of[use.step], ()), use, problem)
         home.uses.append(SegmentUse(use, number, times, read[number] if read else 0.0))
     for item in created:
         item.contiguous = _starts_or_updates(problem.opcodes[item.position.step])
@@ -155,16 +160,16 @@ def _starts_or_updates(opcode: str) -> bool:
 
 
 def _home(
-    created: list[AllocationValue], use: Use, problem: Problem
+    created: Sequence[AllocationValue], use: Use, problem: Problem
 ) -> AllocationValue:
-    """The place that the use reads: the last one before it in its region.
+    """The place that the use reads: the last one before it, of those in its region.
 
     What is bound twice to an asynchronous operation is two of its parameters, though
     one value: there, and along the operation, what is read is the place itself.
     """
     opcode = problem.opcodes[use.step]
-    region = problem.region_of[use.step]
-    if problem.regions[region].kind == "async" or (
+    region = problem.regions[problem.region_of[use.step]]
+    if region.kind == "async" or (
         use.operand == 0 and (opcode in _DONE or opcode == "async-update")
     ):
         source = problem.operands[use.step][use.operand]
@@ -172,11 +177,8 @@ def _home(
             if item.position.step == source and item.position.index == use.index:
                 return item
     for item in reversed(created):
-        if (
-            item.position.step < use.step
-            and item.region == region
-            and not _starts_or_updates(problem.opcodes[item.position.step])
-        ):
+        step = item.position.step
+        if step < use.step and not _starts_or_updates(problem.opcodes[step]):
             return item
     raise InternalError(
         f"no place of the value serves {problem.describe_use(use)}: "
@@ -193,39 +195,49 @@ def _without_duplicates(created: list[AllocationValue]) -> list[AllocationValue]
 
 
 def _find_aliases(created: list[AllocationValue], problem: Problem) -> None:
-    """For every use, the places that must have the same allocation."""
+    """For every use, the places that must have the same allocation.
+
+    Uses of one instruction that runs others have one list of them, where it is the
+    same: a branch may get the same value by each of its operands.
+    """
+    shared: dict[tuple[int, Index], list[Position]] = {}
     at_step: dict[int, list[AllocationValue]] = {}
     for item in created:
         at_step.setdefault(item.position.step, []).append(item)
     for item in created:
         for use in item.uses:
             step = use.use.step
+            if step in problem.called:
+                key = (step, use.use.index)
+                if key not in shared:
+                    shared[key] = _aliases_inside(use.use, at_step, problem)
+                use.aliases = shared[key]
+                continue
             aliases = use.aliases
             for other in at_step.get(step, ()):
                 if other.position not in aliases:
                     aliases.append(other.position)
-            if step in problem.called:
-                _alias_into_regions(use, at_step, problem)
-            elif problem.opcodes[step] == "async-update" and use.use.operand:
+            if problem.opcodes[step] == "async-update" and use.use.operand:
                 _alias_late_operand(use, at_step, problem)
             _alias_out_of_branch(use, problem)
 
 
-def _alias_into_regions(
-    use: SegmentUse, at_step: dict[int, list[AllocationValue]], problem: Problem
-) -> None:
-    step, _, index = use.use
+def _aliases_inside(
+    use: Use, at_step: dict[int, list[AllocationValue]], problem: Problem
+) -> list[Position]:
+    """Aliases of what is handed to other computations: there, and the result."""
+    step, _, index = use
     opcode = problem.opcodes[step]
+    aliases = dict.fromkeys(other.position for other in at_step.get(step, ()))
     if opcode in ("async-update", "async-done"):
-        return
+        return list(aliases)
     for number in problem.called[step]:
         region = problem.regions[number]
         for parameter in region.parameters:
-            for other in at_step.get(parameter, ()):
-                if other.position not in use.aliases:
-                    use.aliases.append(other.position)
+            aliases.update((x.position, None) for x in at_step.get(parameter, ()))
         if opcode == "while" and region.kind == "body":
-            use.aliases.append(Position(region.root, index))
+            aliases[Position(region.root, index)] = None
+    return list(aliases)
 
 
 def _alias_late_operand(

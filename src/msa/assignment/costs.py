@@ -13,6 +13,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from msa.analysis.memory_boundedness import assumed_runs
 from msa.assignment.options import Options
 from msa.assignment.problem import Problem, Value
 
@@ -51,6 +52,7 @@ class CostModel:
         "_first_use",
         "_position_benefit",
         "_scale",
+        "_summed",
         "_total_of",
         "_use_benefit",
         "_window",
@@ -91,10 +93,11 @@ class CostModel:
         self.nest_levels = self._per_step(problem.nest_levels, region_of)
         deepest = max(problem.while_levels, default=0)
         self.multipliers = [
-            single(float(options.while_execution_count) ** level)
+            assumed_runs(options.while_execution_count, level)
             for level in range(deepest + 1)
         ]
         self._boundedness: dict[int, float] = {}
+        self._summed: dict[tuple[int, float], float] = {}
         self._rate_accesses()
 
     @staticmethod
@@ -210,9 +213,19 @@ class CostModel:
         known = self._boundedness.get(value.id)
         if known is not None:
             return known
+        # Values of one buffer mostly start from one of few figures.
+        key = (value.buffer, self._position_benefit[value.id])
+        known = self._summed.get(key)
+        total = self._summed[key] = self._sum(*key) if known is None else known
+        if self._scale and size:
+            total = single(total / sqrt(size))
+        self._boundedness[value.id] = total
+        return total
+
+    def _sum(self, buffer: int, total: float) -> float:
+        """What uses of a buffer are worth, added to what a definition is."""
         problem, opcodes = self.problem, self.problem.opcodes
-        total: float = self._position_benefit[value.id]
-        for member in problem.buffers[value.buffer]:
+        for member in problem.buffers[buffer]:
             first = self._first_use[member]
             for number, use in enumerate(problem.values[member].uses):
                 if opcodes[use.step] in ("while", "conditional"):
@@ -222,7 +235,4 @@ class CostModel:
                     total = single(total + benefit)
                 elif benefit > total:
                     total = benefit
-        if self._scale and size:
-            total = single(total / sqrt(size))
-        self._boundedness[value.id] = total
         return total

@@ -66,9 +66,12 @@ def inefficient_sites(state: State, values: list[AllocationValue]) -> list[Site]
                 group = _link(state, allocation, links, groups)
                 _weigh(group, item, allocation, uses, size)
                 if allocation.is_alternate:
+                    linked: list[Position] = []
                     for use in allocation.uses:
-                        for position in uses[use].aliases if use in uses else ():
-                            links[position] = group
+                        aliases = uses[use].aliases if use in uses else linked
+                        if aliases is not linked:
+                            links.update(dict.fromkeys(aliases, group))
+                            linked = aliases
     return [
         site
         for group in groups

@@ -11,7 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from msa.assignment.allocation import AliasedOffset, MemorySpace
+from msa.assignment.allocation import (
+    AliasedOffset,
+    Allocation,
+    MemorySpace,
+    Position,
+)
 from msa.assignment.allocation_values import (
     AllocationValue,
     SegmentUse,
@@ -43,6 +48,7 @@ from msa.assignment.request import AllocationRequest
 from msa.assignment.required import ContradictionError, RequiredBy
 from msa.assignment.segments.chunks import live_allocation
 from msa.assignment.segments.segment import (
+    agreed_requirement,
     aliased_requirement,
     allocate_segment,
     update_aliases,
@@ -224,12 +230,17 @@ class JointAllocation:
             return SUCCESS
         result = SUCCESS
         previous: SegmentUse | None = None
+        agreed: tuple[list[Position], Allocation] | None = None
         if not item.uses and number not in self._in_conditional:
             place_unread(state, item, self._values, number)
         for use, target, candidate, only_extend in self._contexts(item):
             if target not in self._definition_time:
                 self._begin(target)
-            aliased = aliased_requirement(state, use)
+            # Many operands of one conditional may be the same value: then what the
+            # first one requires of its places is required already.
+            known = agreed is not None and agreed[0] is use.aliases
+            find = agreed_requirement if known else aliased_requirement
+            aliased = find(state, use)
             if aliased is not None and aliased.space is MemorySpace.ALTERNATE:
                 self._preferred[target] = aliased.offset
             request = self._request(item, target, use, previous, candidate)
@@ -242,8 +253,11 @@ class JointAllocation:
                 previous = use
             if only_extend:
                 continue
-            if not update_aliases(state, target, use, request.end):
-                return result | REQUIRES_UNCOMMIT
+            live = live_allocation(target.sequence, request.end)
+            if live is None or not known or agreed is None or agreed[1] is not live:
+                if not update_aliases(state, target, use, request.end):
+                    return result | REQUIRES_UNCOMMIT
+                agreed = None if live is None else (use.aliases, live)
             hand_default_copy_into_loop(
                 state,
                 target,

@@ -6,6 +6,7 @@ Source: `xla/service/hlo_cost_analysis.cc`.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Final
 
 from msa.analysis.costs.fusion import fusion_costs, read_bytes
@@ -139,6 +140,26 @@ class InstructionCosts:
     def output_bytes(self, instruction: Instruction, index: ShapeIndex = ()) -> float:
         """Bytes written to a node of the result."""
         return self.properties(instruction).keyed.get(output_key(index), 0.0)
+
+    def moved_elements(
+        self, instruction: Instruction
+    ) -> Iterator[tuple[int, Shape, float]]:
+        """Arrays in tuples that are read or written: operand or -1, shape, bytes.
+
+        Linear in what is moved, not in the width of the tuples.
+        """
+        operands = instruction.operands
+        for (kind, number, index), size in self.properties(instruction).keyed.items():
+            if kind == "out":
+                shape = instruction.shape
+            elif kind == "operand" and number < len(operands):
+                shape = operands[number].shape
+            else:
+                continue
+            if size > 0.0 and shape.is_tuple and index and shape.has_index(index):
+                leaf = shape.subshape(index)
+                if leaf.is_array:
+                    yield number, leaf, size
 
     def optimal_seconds(self, instruction: Instruction) -> float:
         """Time of the slowest resource by `CostOptions.per_second_rates`."""

@@ -9,7 +9,7 @@ Source: `xla/hlo/analysis/hlo_dataflow_analysis.cc`.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msa.analysis.dataflow.state import FlowState
 from msa.analysis.dataflow.transfer import FLOWING, update_values
@@ -102,21 +102,30 @@ def _ranks(state: FlowState, orders: Orders) -> list[int]:
     entry = state.module.entry
     seen = {entry}
     count = 0
-    stack = [(orders.get(entry, []), 0)]
+    stack = [_visits(orders.get(entry, ()))]
     while stack:
-        order, place = stack.pop()
-        while place < len(order):
-            instruction = order[place]
-            deeper = [c for c in _runs(instruction) if c not in seen]
-            if deeper:
-                seen.add(deeper[0])
-                stack.append((order, place))
-                stack.append((orders.get(deeper[0], []), 0))
+        for instruction, deeper in stack[-1]:
+            if deeper is None:
+                ranks[instruction.id] = count
+                count += 1
+            elif deeper not in seen:
+                seen.add(deeper)
+                stack.append(_visits(orders.get(deeper, ())))
                 break
-            ranks[instruction.id] = count
-            count += 1
-            place += 1
+        else:
+            stack.pop()
     return ranks
+
+
+def _visits(
+    order: Sequence[Instruction],
+) -> Iterator[tuple[Instruction, Computation | None]]:
+    """Instructions, each after the computations that it runs."""
+    for instruction in order:
+        if instruction.called_computations:
+            for computation in _runs(instruction):
+                yield instruction, computation
+        yield instruction, None
 
 
 def _runs(instruction: Instruction) -> tuple[Computation, ...]:

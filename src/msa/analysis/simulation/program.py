@@ -6,7 +6,6 @@ Which accesses are fast is read from the layouts' memory spaces; copies are
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -197,19 +196,26 @@ class _Maker:
             return 0.0, 0.0
         space, costs = self.space, self.costs
         read = written = 0.0
+        tuples = False
         for number, operand in enumerate(instruction.operands):
             shape = operand.shape
             if shape.is_tuple:
-                for index in _places(shape, space):
-                    read += max(0.0, costs.operand_bytes(instruction, number, index))
+                tuples = True
             elif shape.memory_space == space:
                 read += max(0.0, costs.operand_bytes(instruction, number, ()))
         shape = instruction.shape
         if shape.is_tuple:
-            for index in _places(shape, space):
-                written += max(0.0, costs.output_bytes(instruction, index))
+            tuples = True
         elif shape.memory_space == space:
             written = max(0.0, costs.output_bytes(instruction, ()))
+        if tuples:
+            # A tuple may be much wider than what is read of it.
+            for number, leaf, amount in costs.moved_elements(instruction):
+                if leaf.memory_space == space:
+                    if number < 0:
+                        written += amount
+                    else:
+                        read += amount
         return read, written
 
 
@@ -227,13 +233,6 @@ def moved_shapes(start: Instruction) -> tuple[Shape, Shape] | None:
         return None
     result = shape.children[1]
     return (start.operands[0].shape, result) if result.is_array else None
-
-
-def _places(shape: Shape, space: int) -> Iterator[tuple[int, ...]]:
-    """Array nodes of a tuple in a memory space."""
-    for index, leaf in shape.leaves():
-        if leaf.memory_space == space:
-            yield index
 
 
 _FREE: Final = StepCost(0.0, 0.0, 0.0, 0.0)

@@ -47,6 +47,14 @@ def aliased_requirement(state: State, use: SegmentUse) -> Required | None:
     return found
 
 
+def agreed_requirement(state: State, use: SegmentUse) -> Required | None:
+    """What is required of places that were found to agree: that of any of them."""
+    value_at = state.problem.value_at
+    places = ((value_at.get(p), p.step) for p in use.aliases)
+    found = (state.required.at(v, step) for v, step in places if v is not None)
+    return next((required for required in found if required is not None), None)
+
+
 def allocate_segment(state: State, request: AllocationRequest) -> int:
     """Serve the use of the request; 0, or the reasons against alternate memory.
 
