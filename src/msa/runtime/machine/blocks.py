@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 from sortedcontainers import SortedDict
 
 from msa.hlo.shape import Shape
-from msa.runtime.machine.memory import POISON, FixedMemory, GrowingMemory, Memory
+from msa.runtime.machine.memory import (
+    POISON,
+    AllocatedMemory,
+    FixedMemory,
+    GrowingMemory,
+    Memory,
+)
 
 if TYPE_CHECKING:
     from msa.runtime.evaluator.elements import Array
@@ -107,14 +113,14 @@ class OwnedBlock(Block):
 
 
 class Occupancy:
-    """Which values occupy a memory whose addresses the plan decides.
+    """Which values occupy a memory whose addresses others decide.
 
     Invariant: the extents in the table do not overlap.
     """
 
     __slots__ = ("_table", "memory")
 
-    def __init__(self, memory: FixedMemory) -> None:
+    def __init__(self, memory: FixedMemory | AllocatedMemory) -> None:
         self.memory = memory
         self._table: SortedDict[int, Extent] = SortedDict()
 

@@ -219,7 +219,7 @@ class Device(Interpreter):
             if not any(map(self.spaces.is_planned, blocks)):
                 self._constants[instruction] = known
                 for block in blocks:
-                    block.read_only = "constant"
+                    self.spaces.protect(block, "constant")
         return known
 
     def _store_tree(
@@ -326,14 +326,14 @@ class Device(Interpreter):
             block = output.block
             same = [x for x in lives if x.block.same_place(block)]
             shared = shared or bool(same)
-            if not self.spaces.is_planned(block):
+            if not self.spaces.is_placed(block):
                 continue
             extents = [
                 x.extent
                 for x in lives
-                if x not in same and self.spaces.is_planned(x.block)
+                if x not in same and x.block.memory is block.memory
             ]
-            if scratch is not None:
+            if scratch is not None and self.spaces.is_planned(block):
                 extents.append(scratch)
             for extent in extents:
                 if extent.overlaps(block.address, block.size):

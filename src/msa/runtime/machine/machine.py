@@ -31,6 +31,7 @@ from msa.runtime.machine.storage_sets import PairsOf, position_text
 from msa.runtime.machine.transfers import TIMINGS
 
 if TYPE_CHECKING:
+    from msa.analysis.buffer_assignment import BufferAssignment
     from msa.target import Target
 
 DEFAULT_LIMIT: Final = 8 << 30
@@ -51,8 +52,9 @@ class Machine:
         alternate_space: number of the memory space that the plan manages.
 
     Every array lives at an address: in the alternate memory where the plan says,
-    elsewhere where the machine finds room, one buffer for all positions that must
-    share storage. In-place operations overwrite their operand. A copy lands in
+    elsewhere where the buffer assignment says (where there is none, see
+    `msa.runtime.machine.assigned`, the machine finds room), one buffer for all
+    positions that must share storage. In-place operations overwrite their operand. A copy lands in
     pieces between its start and its done, and reads its source when it lands.
 
     >>> import msa
@@ -100,6 +102,7 @@ class Machine:
         *,
         chunks: Chunks | None = None,
         scratch: Mapping[str, tuple[int, int]] | None = None,
+        buffers: BufferAssignment | None = None,
         per_device: bool = False,
         custom_calls: Mapping[str, CustomCall] | None = None,
         elided: ElidedConstant | None = None,
@@ -116,6 +119,8 @@ class Machine:
                 finds those addresses itself.
             scratch: instruction name -> (offset, size) that it may write to while
                 it runs.
+            buffers: addresses in the other memories; without it, those of
+                `BufferAssignment.run` on the module.
             per_device: as in `msa.execute`.
             custom_calls: as in `msa.execute`.
             elided: as in `msa.execute`.
@@ -147,6 +152,7 @@ class Machine:
             self.in_place,
             self.alternate_space,
         )
+        placement.assign(buffers)
         topology = Topology(module.replica_count, module.num_partitions)
         given = arguments_of(module, inputs, per_device)
         devices: list[Device] = []
@@ -213,7 +219,7 @@ def place_arguments(
             name = position_text(parameter, index)
             reference = device.spaces.store(roots[index], shape, name, item, name)
             if (parameter, index) in read_only:
-                reference.life.block.read_only = "parameter"
+                device.spaces.protect(reference.life.block, "parameter")
             return reference
 
         values.append(map_leaves(parameter.shape, leaf))

@@ -23,7 +23,9 @@ ALTERNATE: Final = 1
 POISON: Final = 0xA5
 """Cell contents that nobody may rely on."""
 
-_ALIGNMENT: Final = 64
+ALIGNMENT: Final = 64
+"""Bytes that addresses are multiples of where no plan states them."""
+
 _SEGMENT_CELLS: Final = 1 << 24
 
 
@@ -105,6 +107,39 @@ class FixedMemory:
         return address >= 0 and address + size <= self.capacity
 
 
+class AllocatedMemory:
+    """A memory of allocations side by side in which others decide the addresses.
+
+    Attributes:
+        space: number of the memory space.
+    """
+
+    __slots__ = ("_allocations", "_cells", "_dtype", "_unit", "space")
+
+    def __init__(
+        self, space: int, allocations: list[tuple[int, int]], codec: Codec
+    ) -> None:
+        self.space = space
+        self._allocations = allocations  # (address, bytes), sorted
+        self._cells: list[Array | None] = [None] * len(allocations)
+        self._unit = codec.unit
+        self._dtype = codec.dtype
+
+    def view(self, address: int, size: int) -> Array:
+        """The cells of the bytes `[address, address + size)` inside an allocation.
+
+        An allocation comes into being, full of poison, when it is first touched.
+        """
+        place = bisect_right(self._allocations, address, key=_base) - 1
+        base, length = self._allocations[place]
+        cells = self._cells[place]
+        if cells is None:
+            count = -(-length // self._unit)
+            cells = self._cells[place] = np.full(count, POISON, dtype=self._dtype)
+        start = (address - base) // self._unit
+        return cells[start : -(-(address - base + size) // self._unit)]
+
+
 class GrowingMemory:
     """A memory that finds addresses itself: first fit in segments, freed space merged.
 
@@ -117,17 +152,19 @@ class GrowingMemory:
         "_dtype",
         "_free",
         "_segments",
+        "_start",
         "_unit",
         "limit",
         "space",
     )
 
-    def __init__(self, space: int, limit: int, codec: Codec) -> None:
+    def __init__(self, space: int, limit: int, codec: Codec, start: int = 0) -> None:
         self.space = space
         self.limit = limit
+        self._start = start
         self._unit = codec.unit
         self._dtype = codec.dtype
-        self._alignment = math.lcm(_ALIGNMENT, codec.unit)
+        self._alignment = math.lcm(ALIGNMENT, codec.unit)
         self._segments: list[tuple[int, Array]] = []
         self._free: list[list[tuple[int, int]]] = []  # (start, length) in the segment
 
@@ -145,16 +182,13 @@ class GrowingMemory:
                         [(start + need, length - need)] if length > need else []
                     )
                     return self._segments[place][0] + start
-        base = 0
+        base = self._start
         if self._segments:
             last, cells = self._segments[-1]
             base = last + len(cells) * self._unit
         length = max(_SEGMENT_CELLS * self._unit, need)
         if base + length > self.limit:
-            raise ExecutionError(
-                f"the simulated memory of {self.limit} bytes is used up",
-                hint="raise the limit, or let values stand for arrays",
-            )
+            raise used_up(self.limit)
         self._segments.append((base, np.empty(length // self._unit, self._dtype)))
         self._free.append([(need, length - need)] if length > need else [])
         return base
@@ -191,8 +225,16 @@ class GrowingMemory:
         return bisect_right(self._segments, address, key=_base) - 1
 
 
-def _base(segment: tuple[int, Array]) -> int:
+def _base(segment: tuple[int, Any]) -> int:
     return segment[0]
 
 
-Memory = FixedMemory | GrowingMemory
+def used_up(limit: int) -> ExecutionError:
+    """What to raise when a memory would be larger than may be simulated."""
+    return ExecutionError(
+        f"the simulated memory of {limit} bytes is used up",
+        hint="raise the limit, or let values stand for arrays",
+    )
+
+
+Memory = FixedMemory | AllocatedMemory | GrowingMemory

@@ -1,4 +1,4 @@
-"""Addresses: planned ones in the alternate memory, found ones elsewhere."""
+"""Addresses: planned ones in the alternate memory, assigned ones elsewhere."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from msa.analysis.buffer_assignment import BufferAssignment
 from msa.errors import ExecutionError, SanitizerError, shown
 from msa.hlo.instruction import Instruction
 from msa.hlo.module import Module
 from msa.hlo.shape import ShapeIndex
 from msa.hlo.verifier import verify
+from msa.runtime.machine.assigned import (
+    AssignedPlaces,
+    assign_buffers,
+    assigned_places,
+)
 from msa.runtime.machine.in_place import in_place_pairs
-from msa.runtime.machine.memory import ALTERNATE
+from msa.runtime.machine.memory import ALIGNMENT, ALTERNATE
 from msa.runtime.machine.storage_sets import (
     PairsOf,
     StorageSets,
@@ -36,6 +42,10 @@ class Placement:
         pairs: the in-place rule.
         alternate_space: number of the alternate memory space.
 
+    Attributes:
+        planned: set -> (offset, bytes) in the alternate memory.
+        assigned: places in the other memories; none before `assign`.
+
     Raises:
         HloVerifyError: the module is malformed.
         SanitizerError: positions that share storage were given different places, or
@@ -44,8 +54,10 @@ class Placement:
 
     __slots__ = (
         "alternate_space",
+        "assigned",
         "leaves",
         "locals",
+        "module",
         "planned",
         "sets",
         "shards",
@@ -62,6 +74,8 @@ class Placement:
         alternate_space: int = ALTERNATE,
     ) -> None:
         verify(module)
+        self.module = module
+        self.assigned = AssignedPlaces()
         self.alternate_space = alternate_space
         self.sets = StorageSets(module, pairs)
         self.spaces = self.sets.spaces()
@@ -79,6 +93,26 @@ class Placement:
         self.planned: dict[int, tuple[int, int]] = {}
         if chunks is not None:
             self._plan(module, chunks, alternate_bytes)
+
+    def assign(
+        self, buffers: BufferAssignment | None = None, alignment: int = ALIGNMENT
+    ) -> None:
+        """Take the places that no plan states from a buffer assignment.
+
+        Args:
+            buffers: an assignment of the module; None makes the project's own.
+            alignment: bytes that its offsets are multiples of.
+
+        Raises:
+            SanitizerError: positions that share storage have different places, or
+                one is too small.
+        """
+        if buffers is None:
+            planned = self.alternate_space if self.planned else None
+            buffers = assign_buffers(self.module, planned, alignment)
+        if buffers is not None:
+            rest = (x for x in self.sets.locations() if x[1] not in self.planned)
+            self.assigned = assigned_places(buffers, rest, self.sizes)
 
     def leaf_sets(self, instruction: Instruction) -> list[tuple[ShapeIndex, int]]:
         """Leaf indices of an instruction with their sets."""

@@ -19,7 +19,15 @@ from msa.runtime.machine.blocks import (
     Reference,
     SplitBlock,
 )
-from msa.runtime.machine.memory import POISON, Codec, FixedMemory, GrowingMemory
+from msa.runtime.machine.memory import (
+    POISON,
+    AllocatedMemory,
+    Codec,
+    FixedMemory,
+    GrowingMemory,
+    Memory,
+    used_up,
+)
 from msa.runtime.machine.placement import Placement
 from msa.runtime.machine.transfers import TIMINGS, Transfer
 
@@ -30,7 +38,7 @@ class Spaces:
     """Blocks, the values in them, and who may touch them when.
 
     Args:
-        placement: storage sets and planned addresses.
+        placement: storage sets, planned and assigned addresses.
         alternate_bytes: capacity of the alternate memory.
         default_limit: bytes of each other memory.
         codec: how values lie in cells.
@@ -55,13 +63,24 @@ class Spaces:
         self.codec = codec
         self.clock = 0
         self.alternate = FixedMemory(placement.alternate_space, alternate_bytes, codec)
-        self._occupancy = Occupancy(self.alternate)
+        self._occupancies: dict[Memory, Occupancy] = {
+            self.alternate: Occupancy(self.alternate)
+        }
+        self._protected: dict[Memory, Occupancy] = {}
+        self._assigned: dict[int, AllocatedMemory] = {}
+        for space, allocations in placement.assigned.allocations.items():
+            if placement.assigned.end(space) > default_limit:
+                raise used_up(default_limit)
+            memory = AllocatedMemory(space, allocations, codec)
+            self._assigned[space] = memory
+            self._occupancies[memory] = Occupancy(memory)
+            self._protected[memory] = Occupancy(memory)
         self._limit = default_limit
         self._chance = chance
         self._timing = timing
         self._memories: dict[int, GrowingMemory] = {}
         self._bound: dict[int, weakref.ref[OwnedBlock]] = {}
-        self._planned: dict[int, Block] = {}
+        self._placed: dict[int, Block] = {}
         self._transfers: list[Transfer] = []
 
     def tick(self) -> None:
@@ -74,25 +93,17 @@ class Spaces:
 
     def block(self, root: int) -> Block:
         """The block of a storage set, allocated when it has none."""
-        if root in self.placement.planned:
-            planned = self._planned.get(root)
-            if planned is None:
-                offset, size = self.placement.planned[root]
-                whole = self.placement.sizes[root]
-                planned = (
-                    Block(self.alternate, offset, size)
-                    if self.placement.shards[root] >= whole
-                    else SplitBlock(self.alternate, offset, size, whole)
-                )
-                self._planned[root] = planned
-            return planned
+        placed = self._placed.get(root) or self._place(root)
+        if placed is not None:
+            return placed
         bound = self._bound.get(root)
         block = None if bound is None else bound()
         if block is None:
             space = self.placement.spaces[root]
             memory = self._memories.get(space)
             if memory is None:
-                memory = GrowingMemory(space, self._limit, self.codec)
+                start = self.placement.assigned.end(space)
+                memory = GrowingMemory(space, self._limit, self.codec, start)
                 self._memories[space] = memory
             size = self.placement.sizes[root]
             block = OwnedBlock(memory, memory.allocate(size), size)
@@ -100,9 +111,38 @@ class Spaces:
             self._bound[root] = weakref.ref(block)
         return block
 
+    def _place(self, root: int) -> Block | None:
+        """The block of a set whose address the plan or the assignment states."""
+        placement = self.placement
+        whole = placement.sizes[root]
+        if root in placement.planned:
+            offset, size = placement.planned[root]
+            block = (
+                Block(self.alternate, offset, size)
+                if placement.shards[root] >= whole
+                else SplitBlock(self.alternate, offset, size, whole)
+            )
+        elif root in placement.assigned.places:
+            space, address, size = placement.assigned.places[root]
+            block = Block(self._assigned[space], address, size)
+        else:
+            return None
+        self._placed[root] = block
+        return block
+
+    def protect(self, block: Block, owner: str) -> None:
+        """Forbid to write over the value in a block; `owner` says whose it is."""
+        block.read_only = owner
+        if block.memory in self._protected and block.extent is not None:
+            self._protected[block.memory].claim(block.extent)
+
     def is_planned(self, block: Block) -> bool:
         """Whether the plan decided the block's address."""
         return block.memory is self.alternate
+
+    def is_placed(self, block: Block) -> bool:
+        """Whether the plan or the assignment decided the block's address."""
+        return block.memory in self._occupancies
 
     def forget(self, computation: Computation) -> None:
         """Give a computation with several call sites new buffers for this call."""
@@ -125,6 +165,16 @@ class Spaces:
                 block,
                 (name,),
             )
+        protected = self._protected.get(block.memory)
+        if protected is not None:
+            for other in protected.overlapping(block.address, block.size):
+                self.fail(
+                    "read-only",
+                    f"{name} would overwrite {other.name}",
+                    where,
+                    block,
+                    (other.name, name),
+                )
         for transfer in self._transfers:
             self._keep_clear(transfer, block, name, where)
         extent = Extent(name, block.address, block.size, self.clock)
@@ -132,10 +182,10 @@ class Spaces:
         if old is not None and not old.overwritten_by:
             old.overwritten_by = name
         block.extent = extent
-        if not self.is_planned(block):
-            return Life(block, extent, None)
-        self._occupancy.claim(extent)
-        return Life(block, extent, self._occupancy)
+        occupancy = self._occupancies.get(block.memory)
+        if occupancy is not None:
+            occupancy.claim(extent)
+        return Life(block, extent, occupancy)
 
     def claim_scratch(self, name: str, offset: int, size: int) -> Extent:
         """Let an instruction scribble over part of the alternate memory."""

@@ -12,6 +12,7 @@ from msa.runtime.evaluator.context import LoopTurns
 from msa.runtime.evaluator.execute import execute
 from msa.runtime.evaluator.values import Value
 from msa.runtime.machine.machine import Machine
+from msa.runtime.machine.memory import ALIGNMENT
 from msa.runtime.machine.placement import Chunks, Placement
 from msa.runtime.proving.compare import require_equal, require_equal_symbols
 from msa.runtime.proving.inputs import elided_contents, random_inputs, stand_in
@@ -96,7 +97,11 @@ class SymbolRuns:
     """Symbols stand for all but small arrays."""
 
     def __init__(self, original: Module, planned: Planned, seed: int) -> None:
-        from msa.runtime.symbolic.execute import execute_symbolic, symbolic_inputs
+        from msa.runtime.symbolic.execute import (
+            execute_symbolic,
+            symbolic_inputs,
+            unit_of,
+        )
 
         self._shape: Shape = original.entry.root.shape
         self._planned = planned
@@ -110,6 +115,8 @@ class SymbolRuns:
             planned.target.alternate_memory_bytes,
             alternate_space=planned.alternate_space,
         )
+        unit = unit_of(self._placement, planned.scratch)
+        self._placement.assign(alignment=max(ALIGNMENT, unit))
 
     def on_machine(self, seed: int, timing: str | None) -> Value:
         """The planned module's result."""

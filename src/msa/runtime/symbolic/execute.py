@@ -78,8 +78,7 @@ def run_symbolic(
     """
     topology = Topology(module.replica_count, module.num_partitions)
     table = SymbolTable()
-    offsets = [offset for offset, _ in (*placement.planned.values(), *scratch.values())]
-    unit = _unit(math.gcd(*offsets))
+    unit = unit_of(placement, scratch)
     devices = []
     runs = []
     for number in range(topology.devices):
@@ -102,8 +101,10 @@ def run_symbolic(
     return devices[0].contents(results[0])
 
 
-def _unit(divisor: int) -> int:
-    """The largest power of two that divides all offsets, within reason."""
+def unit_of(placement: Placement, scratch: Mapping[str, tuple[int, int]]) -> int:
+    """The largest power of two that divides all planned offsets, within reason."""
+    offsets = [offset for offset, _ in (*placement.planned.values(), *scratch.values())]
+    divisor = math.gcd(*offsets)
     return min(_LARGEST_UNIT, divisor & -divisor) if divisor else _LARGEST_UNIT
 
 
