@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from msa.analysis import simulate as simulate
     from msa.assignment import Assignment as Assignment
     from msa.assignment import Options as Options
+    from msa.assignment import Reason as Reason
     from msa.assignment import assign as assign
     from msa.heap import HeapPlan as HeapPlan
     from msa.heap import fits as fits
@@ -70,6 +71,7 @@ _LAZY = {
     "assign": "msa.assignment",
     "Assignment": "msa.assignment",
     "Options": "msa.assignment",
+    "Reason": "msa.assignment",
     "pack": "msa.heap",
     "fits": "msa.heap",
     "HeapPlan": "msa.heap",
@@ -114,6 +116,7 @@ __all__ = [
     "Options",
     "OptionsError",
     "PlanError",
+    "Reason",
     "RuntimeMemoryError",
     "SanitizerError",
     "ScheduleError",

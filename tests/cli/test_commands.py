@@ -172,6 +172,39 @@ def test_diff_of_captured_plans(
     ends(capsys, "diff", paths[0], code=2)
 
 
+@pytest.mark.parametrize("question", [(), ("--why-not",)])
+def test_explain_writes_json_and_pages(
+    module: str,
+    question: tuple[str, ...],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page, data = tmp_path / "why.html", tmp_path / "why.json"
+    files = ("--html", str(page), "--json", str(data))
+    out, _ = ends(capsys, "explain", module, "b", *question, *files)
+    found = json.loads(data.read_text())
+    assert f"{found['text']}\n" == out
+    assert found["question"] == ("why_not" if question else "explain")
+    assert [value["value"] for value in found["values"]] == ["b{}"]
+    assert page.read_text().startswith("<!doctype html>")
+    out, _ = ends(capsys, "explain", module, "b", *question, "--json", "-")
+    assert json.loads(out) == found
+    for option in ("--json", "--html"):
+        ends(capsys, "explain", module, option, "-", code=2)
+
+
+def test_diff_writes_json(module: str, capsys: pytest.CaptureFixture[str]) -> None:
+    more = ("--alternate-memory", "2048", "--against-memory", "8MiB", "--json", "-")
+    out, _ = ends(capsys, "diff", module, *more, code=1)
+    found = json.loads(out)
+    assert (found["schema"], found["same"]) == ("msa.diff/1", False)
+    sizes = (found[side]["alternate_memory_bytes"] for side in ("before", "after"))
+    assert tuple(sizes) == (2048, 8 << 20)
+    assert ["fast memory", "2 KiB", "8 MiB"] in found["figures"]
+    out, _ = ends(capsys, "diff", module, "--json", "-")
+    assert json.loads(out)["same"]
+
+
 def test_explain_draws_the_neighbourhood(
     module: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

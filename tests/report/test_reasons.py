@@ -1,5 +1,9 @@
 """Every value in slow memory has a reason, also one of which nothing was decided."""
 
+import json
+
+import pytest
+
 import msa
 from msa.report import capture_plan
 
@@ -22,3 +26,40 @@ def test_the_result_is_said_to_lie_where_the_caller_expects_it() -> None:
     assert all(losses.values())
     assert str(plan.explain("c")).endswith(f"in slow memory all the time: {expected}")
     assert expected in str(plan.why_not("c"))
+
+
+CROWDED = """
+HloModule crowded, is_scheduled=true
+ENTRY main {
+  p = f32[256]{0} parameter(0)
+  q = f32[512]{0} parameter(1)
+  a = f32[256]{0} negate(p)
+  b = f32[512]{0} exponential(q)
+  c = f32[256]{0} add(a, a)
+  d = f32[512]{0} sine(b)
+  ROOT t = (f32[256]{0}, f32[512]{0}) tuple(c, d)
+}
+"""
+
+
+@pytest.mark.parametrize("strategy", ["greedy", "search"])
+def test_page_and_json_name_reason_competitors_and_change(strategy: str) -> None:
+    """2048 B for `a` of 1024 B and `b` of 2048 B: one keeps the other out."""
+    target = msa.Target.preset("tpu_v5e").replace(alternate_memory_bytes=2048)
+    plan = msa.assign(msa.parse(CROWDED), target, msa.Options(strategy=strategy))
+    kept = {
+        plan.problem.describe(a.position) for a in plan.allocations if a.is_alternate
+    }
+    inside, outside = ("a{}", "b{}") if "a{}" in kept else ("b{}", "a{}")
+    rows = {row["value"]: row for row in capture_plan(plan)["losses"]}
+    row = rows[outside]
+    assert (row["code"], row["competitors"]) == ("no_room", [inside])
+    change = f"it would fit if {inside} were not there"
+    assert any(change in line for line in row["details"])
+    assert change in plan.html()
+    decision = next(
+        d for d in json.loads(plan.to_json())["decisions"] if d["value"] == outside
+    )
+    assert decision["reason"] == "no_room"
+    assert [c["name"] for c in decision["competitors"]] == [inside]
+    assert change in decision["change"]

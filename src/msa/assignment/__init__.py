@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from msa.assignment.existing_prefetches import (
         CustomCallPrefetch as CustomCallPrefetch,
     )
+    from msa.assignment.explanation import ExplainedValue as ExplainedValue
+    from msa.assignment.explanation import Explanation as Explanation
+    from msa.assignment.finding import Competitor as Competitor
+    from msa.assignment.finding import Finding as Finding
     from msa.assignment.lowering import lower as lower
     from msa.assignment.options import BufferColoring as BufferColoring
     from msa.assignment.options import CostAnalysisPicker as CostAnalysisPicker
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
         PostAllocationUpdate as PostAllocationUpdate,
     )
     from msa.assignment.problem import Problem as Problem
+    from msa.assignment.reason import Reason as Reason
     from msa.assignment.saved_plan import SavedPlan as SavedPlan
     from msa.assignment.verification import verify_plan as verify_plan
 
@@ -41,7 +46,11 @@ _HOMES = {
     "BufferColoring": "options",
     "CostAnalysisPicker": "options",
     "CustomCallPrefetch": "existing_prefetches",
+    "Competitor": "finding",
     "Estimate": "plan_estimate",
+    "ExplainedValue": "explanation",
+    "Explanation": "explanation",
+    "Finding": "finding",
     "InstructionCountPicker": "options",
     "MemoryBoundLoopOptimizerOptions": "options",
     "MsaAlgorithm": "algorithm",
@@ -50,6 +59,7 @@ _HOMES = {
     "PlanDecision": "plan_decisions",
     "PostAllocationUpdate": "post_allocation",
     "Problem": "problem",
+    "Reason": "reason",
     "SavedPlan": "saved_plan",
     "SlicedPrefetchOptions": "options",
     "assign": "planning",

@@ -10,6 +10,7 @@ from msa.analysis.manager import AnalysisManager
 from msa.analysis.simulation import Simulation
 from msa.assignment.algorithm import AllocationResult
 from msa.assignment.allocation import Allocation
+from msa.assignment.judge import Judge
 from msa.assignment.lowering.lower import Lowered
 from msa.assignment.lowering.state import Place
 from msa.assignment.options import Options
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from matplotlib.figure import Figure
+
+    from msa.assignment.explanation import Explanation
 
 
 class Assignment:
@@ -136,10 +139,22 @@ class Assignment:
     @cached_property
     def decisions(self) -> tuple[PlanDecision, ...]:
         """What was decided for every use that was looked at, and why."""
-        return plan_decisions(self.problem, self.result)
+        return plan_decisions(self.problem, self.result, self.judge)
 
-    def explain(self, name: str) -> str:
-        """Where a value lives and why, in words.
+    @cached_property
+    def judge(self) -> Judge:
+        """Finds in the finished plan why uses read slow memory."""
+        result = self.result
+        return Judge(
+            self.problem,
+            result.allocations,
+            self.options,
+            result.decisions,
+            result.buffer_decisions,
+        )
+
+    def explain(self, name: str) -> Explanation:
+        """Where a value lives and why: text with `to_dict`, `to_json` and `html`.
 
         Args:
             name: an instruction, or `name{index}` for a node of its result.
@@ -151,8 +166,11 @@ class Assignment:
 
         return explain(self, name)
 
-    def why_not(self, name: str) -> str:
-        """What keeps a value (or some of its uses) out of fast memory, in words.
+    def why_not(self, name: str) -> Explanation:
+        """What keeps a value (or some of its uses) out of fast memory.
+
+        Text with `to_dict`, `to_json` and `html`: per use the reason, who has the room
+        or the bandwidth, and what would have to change.
 
         Raises:
             PlanError: there is no such value; the nearest name is suggested.

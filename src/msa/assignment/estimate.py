@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from msa.analysis.simulation.engine import Run, run
+from msa.analysis.simulation.engine import EventRow, Run, run
 from msa.assignment.allocation import (
     Allocation,
     CopyAllocation,
@@ -28,7 +28,7 @@ from msa.assignment.flow_events import FREE as FREE
 from msa.assignment.flow_events import CopyParts, Frame, StepRows
 from msa.assignment.flow_events import Loop as Loop
 from msa.assignment.flow_events import loops_of as loops_of
-from msa.assignment.problem import Problem
+from msa.assignment.problem import Machine, Problem
 from msa.assignment.running import Running
 from msa.hlo.opcode import RUNNING_OPCODES
 
@@ -141,26 +141,56 @@ class Flow:
     def run(self) -> Run:
         """The simulated run: seconds, stalls and where they happen."""
         estimator = self.estimator
-        events = self._rows.merged(self._copies.transfers(estimator.copy_times))
-        return run(events, estimator.problem.end + 1, estimator.copy_rate)
+        return run(self.events(), estimator.problem.end + 1, estimator.copy_rate)
+
+    def events(self) -> list[EventRow]:
+        """What happens, in order; copies have their numbers in `copies`."""
+        return self._rows.merged(self._copies.transfers(self.estimator.copy_times))
+
+    @property
+    def copies(self) -> list[CopyAllocation | SlicedCopyAllocation]:
+        """What the parts of copies belong to, in the order of their queues."""
+        owners = self._copies.owners[self._copies.queue_order()]
+        return [self._copies.whole[owner] for owner in owners.tolist()]
+
+    def loads(self) -> Loads:
+        """What each step has to do."""
+        compute, total = _step_costs(self.estimator, self._copies.whole)
+        count = len(total)
+        read, written = self._reads.per_step(count), self._writes.per_step(count)
+        return Loads(compute, total, read, written)
 
     def _steps(self) -> tuple[Floats, Floats]:
         """Seconds of each step, and those that leave default memory idle."""
-        machine = self.estimator.problem.machine
-        compute, total = _step_costs(self.estimator, self._copies.whole)
-        dead = total < 0.0
-        read = self._reads.per_step(len(dead))
-        written = self._writes.per_step(len(dead))
-        slow = np.maximum(total - read - written, 0.0)
-        slow /= machine.default_bandwidth
-        memory = (
-            read / machine.alternate_read_bandwidth
-            + written / machine.alternate_write_bandwidth
-            + slow
-        )
-        seconds = np.maximum(compute, memory)
+        loads = self.loads()
+        slow, memory = loads.memory(self.estimator.problem.machine)
+        seconds = np.maximum(loads.compute, memory)
+        dead = loads.total < 0.0
         seconds[dead] = slow[dead] = 0.0
         return seconds, seconds - slow
+
+
+class Loads(NamedTuple):
+    """Per step: seconds of arithmetic, bytes in all, bytes read and written fast.
+
+    Steps that are removed have -1 bytes in all.
+    """
+
+    compute: Floats
+    total: Floats
+    read: Floats
+    written: Floats
+
+    def memory(self, machine: Machine) -> tuple[Floats, Floats]:
+        """Per step, seconds of default memory, and of all traffic."""
+        slow = np.maximum(self.total - self.read - self.written, 0.0)
+        slow /= machine.default_bandwidth
+        memory = (
+            self.read / machine.alternate_read_bandwidth
+            + self.written / machine.alternate_write_bandwidth
+            + slow
+        )
+        return slow, memory
 
 
 def _step_costs(

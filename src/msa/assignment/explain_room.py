@@ -2,56 +2,55 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from msa.assignment.crowding import Crowding, Holder, crowding
-from msa.assignment.problem import Value
+from msa.assignment.crowding import Crowding, Holder
+from msa.assignment.finding import Competitor
+from msa.assignment.options import Options
+from msa.assignment.problem import Problem
 from msa.units import format_bytes
-
-if TYPE_CHECKING:
-    from msa.assignment.assignment import Assignment
 
 _NAMED: Final = 6
 """Holders that are named; how many more there are is said."""
 
 
-def describe_room(plan: Assignment, value: Value, start: int, end: int) -> list[str]:
-    """Lines on the room that a value would need in a span of steps (inclusive).
-
-    They speak of the finished plan: what lies where once everything was decided.
-    """
-    found = crowding(plan.problem, plan.allocations, value, start, end)
-    lines = [_shortfall(plan, found)]
-    if found.missing or found.missing_in_one_piece:
-        if found.holders:
-            lines.append(f"held there by {_holders(found.holders)}")
-        lines.append(_remedy(plan, found))
-    return lines
+def room_details(problem: Problem, found: Crowding) -> tuple[str, ...]:
+    """What is missing, and who holds it, in the finished plan."""
+    lines = [_shortfall(problem, found)]
+    if found.holders:
+        lines.append(f"held there by {_holders(found.holders)}")
+    return tuple(lines)
 
 
-def _shortfall(plan: Assignment, found: Crowding) -> str:
-    where = f"{plan.problem.names[found.step]} (step {found.step})"
-    span = f"steps {found.start} to {found.end}"
-    if found.start == found.end:
-        span = f"step {found.start}"
+def room_competitors(found: Crowding) -> tuple[Competitor, ...]:
+    """The holders at the fullest step, as data."""
+    return tuple(
+        Competitor("room", h.name, h.chunk.size, h.start, h.end)
+        for h in found.holders[:_NAMED]
+    )
+
+
+def steps_text(start: int, end: int) -> str:
+    """A span of steps, as people say it."""
+    return f"step {start}" if start == end else f"steps {start} to {end}"
+
+
+def _shortfall(problem: Problem, found: Crowding) -> str:
+    name = problem.names[found.step] if found.step < problem.end else "the end"
     text = (
-        f"it needs {format_bytes(found.needed)} in {span}; at {where} "
-        f"{format_bytes(found.taken)} of {format_bytes(found.capacity)} are taken"
+        f"it needs {format_bytes(found.needed)} in {steps_text(found.start, found.end)}"
+        f"; at {name} (step {found.step}) {format_bytes(found.taken)} of "
+        f"{format_bytes(found.capacity)} are taken"
     )
     if found.missing:
-        return f"{text}: {_exact(found.missing)} are missing"
-    if found.missing_in_one_piece:
-        return (
-            f"{text}: that leaves enough, but not in one piece for the whole span; the "
-            f"largest hole is {_exact(found.missing_in_one_piece)} too small"
-        )
+        return f"{text}: {exact(found.missing)} are missing"
     return (
-        f"{text}: the finished plan has a hole for it there, which was taken or needed "
-        "for longer when this was decided"
+        f"{text}: that leaves enough, but not in one piece for the whole span; the "
+        f"largest hole is {exact(found.missing_in_one_piece)} too small"
     )
 
 
-def _exact(size: int) -> str:
+def exact(size: int) -> str:
     """Bytes as people say them, and all digits where that rounds."""
     text = format_bytes(size)
     return text if text.endswith(" B") else f"{text} ({size:,} B)"
@@ -69,8 +68,8 @@ def _holders(holders: tuple[Holder, ...]) -> str:
     return ", ".join(named)
 
 
-def _remedy(plan: Assignment, found: Crowding) -> str:
-    """What would have to change."""
+def room_change(found: Crowding, options: Options) -> str:
+    """What would have to change for room."""
     if found.enough:
         names = " or ".join(found.enough[:3])
         first = f"it would fit if {names} were not there"
@@ -78,19 +77,16 @@ def _remedy(plan: Assignment, found: Crowding) -> str:
         first = "no single one of them leaves enough: several would have to go"
     else:
         first = "what takes the room is elsewhere in the span"
-    least = found.taken + found.needed
     parts = [first]
     if found.missing:
         parts.append(
-            f"with all of them kept it takes {_exact(least)} of fast memory"
-            " (values decided before it may take such room first)"
+            f"with all of them kept it takes {exact(found.taken + found.needed)} of "
+            "fast memory (values decided before it may take such room first)"
         )
     else:
         parts.append("or if its neighbours lay closer together")
-    if plan.options.strategy == "search":
-        parts.append(
-            f"the search (effort {plan.options.effort}) found no better exchange"
-        )
+    if options.strategy == "search":
+        parts.append(f"the search (effort {options.effort}) found no better exchange")
     else:
         parts.append('strategy="search" tries such exchanges')
     return "; ".join(parts)

@@ -254,15 +254,22 @@ class CopyParts(NamedTuple):
             self.directions[chosen],
         )
 
-    def transfers(self, times: CopyTimes) -> Transfers:
-        """When they start and end now, in the order of their queues.
+    def queue_order(self) -> Ints:
+        """The parts in the order of their queues.
 
         Evictions are scheduled before prefetches, each by (end, start).
         """
         starts = np.array([part.start_after for part in self.parts], np.int64)
         ends = np.array([copy.done_before for copy in self.whole], np.int64)
+        order: Ints = np.lexsort((starts, ends[self.owners], -self.directions))
+        return order
+
+    def transfers(self, times: CopyTimes) -> Transfers:
+        """When they start and end now, in the order of their queues."""
+        starts = np.array([part.start_after for part in self.parts], np.int64)
+        ends = np.array([copy.done_before for copy in self.whole], np.int64)
         dones = ends[self.owners]
-        order = np.lexsort((starts, dones, -self.directions))
+        order = self.queue_order()
         return Transfers(
             times.started(starts, self.steps)[order],
             dones[order],

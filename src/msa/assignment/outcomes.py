@@ -75,7 +75,8 @@ class Decision(NamedTuple):
         value, use: what is read, and where.
         start, end: the segment, inclusive steps.
         served: how the use gets its value.
-        failures: what stood in the way of fast memory (all attempts or-ed).
+        failures: what the greedy pass ran into (all attempts or-ed); the search
+            records none. `Reason` says what stands in the way in the finished plan.
         required_default: the use or its alias must read default memory.
         attempt: number of the attempt at these buffers, from 0.
     """

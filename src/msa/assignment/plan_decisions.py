@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any
 
 from msa.assignment.algorithm import AllocationResult
-from msa.assignment.outcomes import Outcome, Served
+from msa.assignment.finding import Competitor
+from msa.assignment.judge import SKIPPED, Judge
+from msa.assignment.outcomes import Served
 from msa.assignment.problem import Problem
-
-REASONS: Final = {
-    Outcome.OUT_OF_MEMORY: "no room: everything that fits is taken at that time",
-    Outcome.PREVIOUS_NOT_IN_ALTERNATE: "it was in slow memory just before",
-    Outcome.LIVE_RANGE_TOO_LONG: "too long until the use to keep the room for it",
-    Outcome.LIVE_RANGE_TOO_SHORT: "too little time before the use to hide a copy",
-    Outcome.OUT_OF_ASYNC_COPIES: "too many copies at once",
-    Outcome.VIOLATES_ASYNC_COPY_RESOURCE: "no copy bandwidth left in that time",
-    Outcome.REQUIRES_UNCOMMIT: "a value that shares its storage could not be placed",
-    Outcome.ALL_SLICES_HAVE_THE_SAME_START_TIME: "slicing would not help",
-    Outcome.CONFLICTING_PREFERRED_OFFSETS: "its partners lie at different addresses",
-    Outcome.SYNC_DATA_MOVE_REPLACEMENT: "the copy that it replaces must stay",
-}
-"""What each failure means, for people."""
+from msa.assignment.reason import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +27,17 @@ class PlanDecision:
         reasons: why not from fast memory, in words; empty if it is.
         attempt: number of the attempt, from 0; earlier ones were taken back.
         fast: whether the use reads from fast memory.
+        reason: the first of the reasons, for programs.
+        competitors: what has the room or the bandwidth that it would need.
+        change: what would have to change, in words; may be empty.
 
     >>> import msa
     >>> module = msa.schedule(msa.parse('''
     ... ENTRY e { p = f32[256] parameter(0) n = f32[256] negate(p)
     ...           ROOT a = f32[256] abs(n) }'''))
     >>> plan = msa.assign(module, msa.Target.preset("tpu_v5e"))
-    >>> [(d.value, d.fast) for d in plan.decisions if d.use][:1]
-    [('n{}', True)]
+    >>> [(d.value, d.fast, d.reason.value) for d in plan.decisions if d.use][:1]
+    [('n{}', True, 'fast')]
     """
 
     value: str
@@ -57,45 +49,88 @@ class PlanDecision:
     reasons: tuple[str, ...]
     attempt: int
     fast: bool
+    reason: Reason
+    competitors: tuple[Competitor, ...] = ()
+    change: str = ""
+
+    @staticmethod
+    def from_dict(row: Mapping[str, Any]) -> PlanDecision:
+        """A decision from the plain data of `dataclasses.asdict`."""
+        return PlanDecision(
+            **{
+                **row,
+                "reasons": tuple(row["reasons"]),
+                "reason": Reason(row["reason"]),
+                "competitors": tuple(Competitor(**c) for c in row["competitors"]),
+            }
+        )
 
 
 def plan_decisions(
-    problem: Problem, result: AllocationResult
+    problem: Problem, result: AllocationResult, judge: Judge
 ) -> tuple[PlanDecision, ...]:
-    """The log of one run, in order. Linear."""
-    return (*_of_buffers(problem, result), *_of_uses(problem, result))
+    """The log of one run, in order, with reasons of the finished plan."""
+    return (*_of_buffers(problem, result, judge), *_of_uses(problem, result, judge))
 
 
-def _of_buffers(problem: Problem, result: AllocationResult) -> Iterator[PlanDecision]:
+def _of_buffers(
+    problem: Problem, result: AllocationResult, judge: Judge
+) -> Iterator[PlanDecision]:
     for whole in result.buffer_decisions:
         value = problem.values[whole.value]
+        reason = SKIPPED[whole.skipped]
         yield PlanDecision(
             problem.describe(value.position),
             "",
             value.size,
             *value.live,
             "not considered",
-            (whole.skipped.value,),
+            (reason.sentence,),
             0,
-            False,
+            bool(value.uses) and all(judge.is_fast(value, u) for u in value.uses),
+            reason,
+            change=reason.change,
         )
 
 
-def _of_uses(problem: Problem, result: AllocationResult) -> Iterator[PlanDecision]:
+def _of_uses(
+    problem: Problem, result: AllocationResult, judge: Judge
+) -> Iterator[PlanDecision]:
+    last = {(d.value, d.use): d for d in result.decisions}
     for decision in result.decisions:
         value = problem.values[decision.value]
-        reasons = [text for flag, text in REASONS.items() if flag & decision.failures]
-        if decision.required_default:
-            reasons.append("it must be in slow memory there")
-        fast = decision.served in (Served.NO_COPY, Served.PREFETCH)
+        competitors: tuple[Competitor, ...] = ()
+        reasons: tuple[str, ...]
+        if last[decision.value, decision.use] is not decision:
+            reason, change = Reason.TAKEN_BACK, ""
+            fast = decision.served in (Served.NO_COPY, Served.PREFETCH)
+            reasons = (reason.sentence,)
+        else:
+            found = judge.of_use(value, decision.use)
+            reason, change = found[0].reason, found[0].change
+            fast = reason is Reason.FAST
+            competitors = found[0].competitors
+            reasons = () if fast else tuple(dict.fromkeys(f.sentence for f in found))
         yield PlanDecision(
             problem.describe(value.position),
             problem.describe_use(decision.use),
             value.size,
             decision.start,
             decision.end,
-            decision.served.value,
-            tuple(reasons),
+            _served(decision.served, fast),
+            reasons,
             decision.attempt,
             fast,
+            reason,
+            competitors,
+            change,
         )
+
+
+def _served(served: Served, fast: bool) -> str:
+    """How the use was served when it was decided, if the plan still says so."""
+    if not fast and served in (Served.NO_COPY, Served.PREFETCH):
+        served = Served.DEFAULT
+    if fast and served in (Served.DEFAULT, Served.DROPPED):
+        served = Served.NO_COPY
+    return served.value

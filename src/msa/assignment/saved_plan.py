@@ -111,10 +111,7 @@ class SavedPlan:
                 _chunks(data["scoped_chunks"]),
                 tuple(PlanCopy(**row) for row in data["copies"]),
                 tuple(dict(row) for row in data["allocations"]),
-                tuple(
-                    PlanDecision(**{**row, "reasons": tuple(row["reasons"])})
-                    for row in data["decisions"]
-                ),
+                tuple(PlanDecision.from_dict(row) for row in data["decisions"]),
                 tuple(map(str, data["schedule"])),
             )
         except FileFormatError:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from msa.report.difference import PlanDiff as PlanDiff
     from msa.report.difference import compare as compare
     from msa.report.dot import neighbourhood as neighbourhood
+    from msa.report.explanation_page import explanation_html as explanation_html
     from msa.report.faces import plan_ascii as plan_ascii
     from msa.report.faces import plan_csv as plan_csv
     from msa.report.faces import plan_diff as plan_diff
@@ -39,6 +40,7 @@ _HOMES = {
     "capture_plan": "capture",
     "capture_to_json": "capture_io",
     "compare": "difference",
+    "explanation_html": "explanation_page",
     "neighbourhood": "dot",
     "plan_ascii": "faces",
     "plan_csv": "faces",

@@ -7,7 +7,7 @@ placed its values; a plan adds offsets, its estimate and its reasons.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from msa.analysis.manager import AnalysisManager
@@ -22,6 +22,7 @@ from msa.report.capture_rows import (
     module_copies,
 )
 from msa.report.effects import Effects
+from msa.report.reasons import Why
 from msa.target import Target
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def capture_plan(plan: Assignment) -> PlanCapture:
     >>> len(capture_plan(plan)["steps"]["names"]) == len(plan.analyses.schedule)
     True
     """
-    from msa.report.reasons import plan_reasons
+    from msa.report.reasons import PlanReasons
 
     estimate = plan.estimate
     stalls = [step.stall for step in plan.simulation.steps]
@@ -108,7 +109,7 @@ def capture_plan(plan: Assignment) -> PlanCapture:
         plan.analyses,
         plan.chunks,
         copies,
-        plan_reasons(plan),
+        PlanReasons(plan),
         plan.problem.machine.capacity,
     )
     capture["strategy"] = str(plan.options.strategy)
@@ -153,7 +154,11 @@ def capture_module(
     simulation = simulate(module, target, analyses=analyses)
     copies = module_copies(simulation, analyses, chunks or {})
     capacity = target.alternate_memory_bytes
-    return _capture(simulation, analyses, chunks or {}, copies, {}, capacity)
+    return _capture(simulation, analyses, chunks or {}, copies, _nobody_knows, capacity)
+
+
+def _nobody_knows(name: str) -> Why:
+    return Why()
 
 
 def _capture(
@@ -161,7 +166,7 @@ def _capture(
     analyses: AnalysisManager,
     chunks: Chunks,
     copies: list[CopyRow],
-    reasons: Mapping[str, str],
+    reasons: Callable[[str], Why],
     capacity: int,
 ) -> PlanCapture:
     effects = Effects(simulation, analyses)

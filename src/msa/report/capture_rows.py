@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypedDict
 
 from msa.analysis.async_chains import chain_start
@@ -11,9 +11,11 @@ from msa.analysis.residency import Residency
 from msa.analysis.simulation import Simulation
 from msa.analysis.simulation.program import moved_shapes
 from msa.analysis.values import Value, index_text
+from msa.assignment.reason import Reason
 from msa.hlo.instruction import Instruction
 from msa.hlo.metadata import source_location
 from msa.report.effects import Effects, is_fast
+from msa.report.reasons import Why
 
 MAX_EFFECTS: Final = 2000
 """Rows kept of the largest wins and of the largest losses."""
@@ -64,13 +66,21 @@ class CopyRow(TypedDict):
 
 
 class EffectRow(TypedDict):
-    """What the place of one value is worth, in seconds of one run of the program."""
+    """What the place of one value is worth, in seconds of one run of the program.
+
+    `reason` says why it is there, `code` says so to programs (an `msa.Reason`; empty of
+    what is in fast memory). `details` are figures, who has the room or the bandwidth,
+    and what would have to change; `competitors` are the names of those.
+    """
 
     value: str
     bytes: int
     seconds: float
     source: str
     reason: str
+    code: str
+    details: list[str]
+    competitors: list[str]
 
 
 def position_name(value: Value) -> str:
@@ -189,7 +199,7 @@ def effect_rows(
     buffers: Sequence[BufferRow],
     copies: Sequence[CopyRow],
     effects: Effects,
-    reasons: Mapping[str, str],
+    reasons: Callable[[str], Why],
     capacity: int,
 ) -> tuple[list[EffectRow], list[EffectRow]]:
     """The largest wins, by value, and the largest losses.
@@ -210,6 +220,9 @@ def effect_rows(
                 "seconds": 0.0,
                 "source": row["source"] or row["op_name"],
                 "reason": "",
+                "code": "",
+                "details": [],
+                "competitors": [],
             },
         )
         if row["name"] not in counted:
@@ -221,21 +234,27 @@ def effect_rows(
     losses: list[EffectRow] = []
     for effect in effects.losses.values():
         maker, size = effect.value.instruction, effect.value.byte_size()
-        name = position_name(effect.value)
-        reason = reasons.get(made_by.get(maker.name, name), "")
-        if size > capacity:
-            reason = "larger than the fast memory"
         losses.append(
             {
-                "value": name,
+                "value": position_name(effect.value),
                 "bytes": size,
                 "seconds": effect.seconds,
                 "source": source_text(maker) or maker.metadata.op_name,
-                "reason": reason,
+                "reason": "",
+                "code": "",
+                "details": [],
+                "competitors": [],
             }
         )
     best = sorted(wins.values(), key=lambda row: -row["seconds"])
     losses.sort(key=lambda row: -row["seconds"])
+    for loss in losses[:MAX_EFFECTS]:
+        maker_name = loss["value"].partition("{")[0]
+        why = reasons(made_by.get(maker_name, loss["value"]))
+        if loss["bytes"] > capacity:
+            why = Why(Reason.TOO_LARGE, Reason.TOO_LARGE.sentence)
+        loss["code"], loss["reason"] = str(why.code), why.sentence
+        loss["details"], loss["competitors"] = list(why.details), list(why.competitors)
     return best[:MAX_EFFECTS], losses[:MAX_EFFECTS]
 
 

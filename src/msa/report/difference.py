@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any, Final
 
+from msa.files import write_text
 from msa.report.capture import PlanCapture
 from msa.report.stays import Stays, anchors_of, stays_of, tell_apart
 from msa.report.tables import format_table
 from msa.units import format_bytes, format_seconds
+
+SCHEMA: Final = "msa.diff/1"
+
+_FIGURES: Final = (
+    "module",
+    "target",
+    "strategy",
+    "alternate_memory_bytes",
+    "alternate_peak_bytes",
+    "estimate",
+)
+"""What the JSON of a difference says of each plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +104,31 @@ class PlanDiff:
             parts.append(f"… and {len(self.changes) - rows} more values")
         return "\n\n".join(parts)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON: the figures of both plans, then all changes."""
+        plans = {
+            side: {key: plan[key] for key in _FIGURES}
+            for side, plan in (("before", self.before), ("after", self.after))
+        }
+        return {
+            "schema": SCHEMA,
+            "same": not self,
+            **plans,
+            "figures": [list(row) for row in self.figures],
+            "changes": [{**asdict(c), "seconds": c.seconds} for c in self.changes],
+        }
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """JSON; also written to `path` if given.
+
+        Raises:
+            FileFormatError: `path` cannot be written.
+        """
+        text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
+        return write_text(text + "\n", path)
+
     def html(self, path: str | Path | None = None) -> str:
         """One self-contained page with both maps; written to `path` if given."""
-        from msa.files import write_text
         from msa.report.diff_page import diff_page
 
         return write_text(diff_page(self), path)

@@ -1,38 +1,57 @@
-"""Why values are not in fast memory: the decision log in one line a value."""
+"""Why values are not in fast memory: what matters most of each value, when asked."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from msa.assignment.explain import without_uses
+from msa.assignment.explain import reason_of
+from msa.assignment.reason import Reason
 
 if TYPE_CHECKING:
     from msa.assignment import Assignment
+    from msa.assignment.explanation import SlowUse
 
 
-def plan_reasons(plan: Assignment) -> dict[str, str]:
-    """`name{index}` of a value → what stood in the way, in a few words.
+class Why(NamedTuple):
+    """Why one value is in slow memory.
 
-    The last attempt counts; reasons that concern several uses say how many.
+    Attributes:
+        code: an `msa.Reason`; empty if nobody knows.
+        sentence: in words; says of how many uses.
+        details: figures, who has the room or bandwidth, what would have to change.
+        competitors: names of what has the room or the bandwidth.
     """
-    last: dict[tuple[str, str], tuple[str, ...]] = {}
-    for decision in plan.decisions:
-        key = decision.value, decision.use
-        last[key] = () if decision.fast else decision.reasons
-    counts: dict[str, dict[str, int]] = {}
-    for (value, _), reasons in last.items():
-        mine = counts.setdefault(value, {})
-        for reason in reasons:
-            mine[reason] = mine.get(reason, 0) + 1
-    found = {
-        value: "; ".join(
-            f"{reason} ({n} uses)" if n > 1 else reason for reason, n in mine.items()
-        )
-        for value, mine in counts.items()
-    }
-    fast = {a.value for a in plan.allocations if a.is_alternate}
-    for other in plan.problem.values:
-        name = plan.problem.describe(other.position)
-        if other.id not in fast and name not in found:
-            found[name] = without_uses(plan.problem, other)
-    return found
+
+    code: str = ""
+    sentence: str = ""
+    details: tuple[str, ...] = ()
+    competitors: tuple[str, ...] = ()
+
+
+class PlanReasons:
+    """`name{index}` of a value → why it, or some of its uses, is in slow memory."""
+
+    __slots__ = ("_plan", "_values")
+
+    def __init__(self, plan: Assignment) -> None:
+        self._plan = plan
+        describe = plan.problem.describe
+        self._values = {describe(v.position): v for v in plan.problem.values}
+
+    def __call__(self, name: str) -> Why:
+        """What matters most: where fast memory would save the most time."""
+        value = self._values.get(name)
+        return Why() if value is None else _summary(*reason_of(self._plan, value))
+
+
+def _summary(reason: Reason, slow: tuple[SlowUse, ...]) -> Why:
+    if not slow:
+        return Why(reason.value, reason.sentence)
+    most = max(slow, key=lambda use: use.findings[0].seconds)
+    alike = sum(len(use.uses) for use in slow if use.reason is most.reason)
+    return Why(
+        most.reason.value,
+        most.told + (f" ({alike} uses)" if alike > 1 else ""),
+        tuple(dict.fromkeys(line for f in most.findings for line in f.lines())),
+        tuple(dict.fromkeys(c.name for f in most.findings for c in f.competitors)),
+    )

@@ -1,4 +1,4 @@
-"""The result of a search, with a log of what it decided and why."""
+"""The result of a search, with a log of what it decided."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def without_buffers(
     """The result whose `allocations` say nothing of some buffers any more."""
     gone = {v for b in buffers for v in problem.buffers[b]}
     decisions = tuple(
-        d._replace(served=Served.DEFAULT, failures=Outcome.VIOLATES_ASYNC_COPY_RESOURCE)
+        d._replace(served=Served.DEFAULT, failures=Outcome.SUCCESS)
         if d.value in gone
         else d
         for d in start.decisions
@@ -99,7 +99,7 @@ def _statistics(
 
 
 def _decisions(draft: Draft, place: FreePlace) -> Iterator[Decision]:
-    """One per use: how it is served, and what stood in the way of fast memory."""
+    """One per use: how it is served. Why is found in the finished plan."""
     served_by: dict[Use, Allocation] = {}
     for number in draft.of_place.get(place.position, ()):
         allocation = draft.allocations[number]
@@ -107,25 +107,15 @@ def _decisions(draft: Draft, place: FreePlace) -> Iterator[Decision]:
     previous = place.step
     for item in place.uses:
         allocation = served_by[item.use]
-        served, failures = Served.DEFAULT, Outcome.SUCCESS
+        served = Served.DEFAULT
         if allocation.is_alternate:
             served = Served.PREFETCH if allocation.is_copy_like else Served.NO_COPY
-        elif not item.default:
-            failures = _failures(draft, place, previous, item.use.step)
         yield Decision(
             place.value,
             item.use,
             previous,
             item.use.step,
             served,
-            failures,
-            item.default,
+            required_default=item.default,
         )
         previous = item.use.step
-
-
-def _failures(draft: Draft, place: FreePlace, first: int, last: int) -> Outcome:
-    """Why a use that may read fast memory does not."""
-    if draft.layout.find(min(first + 1, last), last, place.size) is None:
-        return Outcome.OUT_OF_MEMORY
-    return Outcome.VIOLATES_ASYNC_COPY_RESOURCE

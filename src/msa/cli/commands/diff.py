@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from msa.report import PlanDiff
 
 EXAMPLES = (
-    "msa diff examples/gpt2_small_forward.hlo.gz --alternate-memory 16MiB --against-memory 32MiB",
+    "msa diff examples/gpt2_small_forward.hlo.gz --alternate-memory 16MiB --against-memory 32MiB --json diff.json",
     "msa diff examples/gpt2_small_forward.hlo.gz --target tpu_v5e --against-target tpu_v6e --html diff.html",
 )
 EXIT_ONE = "the plans differ, or what must be in fast memory does not fit"
@@ -42,6 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--against-strategy", choices=["greedy", "search"], help="of the second plan"
     )
     parser.add_argument("--html", metavar="FILE", help="page with both maps")
+    parser.add_argument("--json", metavar="FILE", help="the difference as JSON")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -52,7 +53,9 @@ def run(options: argparse.Namespace) -> int:
         difference = _of_plans(options)
     if options.html:
         files.write_result(options.html, difference.html())
-    if options.html != "-":
+    if options.json:
+        files.write_result(options.json, difference.to_json())
+    if "-" not in (options.html, options.json):
         sys.stdout.write(f"{difference}\n")
     return 1 if difference else 0
 

@@ -11,7 +11,7 @@ from msa.cli.progress import Progress
 from msa.errors import OptionsError, PlanError
 
 EXAMPLES = (
-    "msa explain examples/gpt2_small_forward.hlo.gz add_add_fusion.11 --alternate-memory 16MiB",
+    "msa explain examples/gpt2_small_forward.hlo.gz add_add_fusion.11 --alternate-memory 16MiB --why-not --json why.json",
     "msa explain examples/gpt2_small_forward.hlo.gz --alternate-memory 16MiB",
 )
 EXIT_ONE = "what must be in fast memory does not fit"
@@ -31,6 +31,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dot", metavar="FILE", help="its neighbourhood in the planned module (DOT)"
     )
+    parser.add_argument("--html", metavar="FILE", help="the explanation as a page")
+    parser.add_argument("--json", metavar="FILE", help="the explanation as JSON")
     parser.add_argument(
         "--why-not", action="store_true", help="what keeps it out of fast memory"
     )
@@ -39,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Plan and explain one buffer, or list the names that there are."""
     import msa
-    from msa.assignment.explain import value_rows
+    from msa.assignment.explain_names import value_rows
 
     module = files.read_module(options.module)
     with Progress() as progress:
@@ -50,8 +52,9 @@ def run(options: argparse.Namespace) -> int:
             progress=progress,
         )
     if options.name is None:
-        if options.dot:
-            raise OptionsError("--dot needs a name")
+        for option in ("dot", "html", "json"):
+            if getattr(options, option):
+                raise OptionsError(f"--{option} needs a name")
         print_table(("value", "bytes", "live in", "place"), value_rows(plan), right={1})
         return 0
     explain = plan.why_not if options.why_not else plan.explain
@@ -64,6 +67,10 @@ def run(options: argparse.Namespace) -> int:
 
         name = options.name.partition("{")[0]
         files.write_result(options.dot, neighbourhood(plan.module, name))
-    if options.dot != "-":
+    if options.html:
+        files.write_result(options.html, text.html())
+    if options.json:
+        files.write_result(options.json, text.to_json())
+    if "-" not in (options.dot, options.html, options.json):
         sys.stdout.write(f"{text}\n")
     return 0

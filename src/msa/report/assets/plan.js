@@ -366,14 +366,14 @@ function table(host, caption, columns, rows) {
 }
 const texts = new WeakMap();
 function textOf(row) {
-  if (!texts.has(row)) texts.set(row, Object.values(row).filter((v) => typeof v === "string").join(" ").toLowerCase());
+  if (!texts.has(row)) texts.set(row, Object.values(row).flat().filter((v) => typeof v === "string").join(" ").toLowerCase());
   return texts.get(row);
 }
 const bufferOf = new Map();
 buffers.forEach((b, i) => { if (!bufferOf.has(b.value)) bufferOf.set(b.value, i); });
 const named = { title: "buffer", key: (r) => r.value, show: (r) => `<code>${escapeText(r.value)}</code>` };
 const sized = { title: "bytes", num: true, key: (r) => r.bytes, show: (r) => bytes(r.bytes) };
-const reason = { title: "why", wrap: true, key: (r) => r.reason, show: (r) => escapeText(r.reason) };
+const reason = { title: "why", wrap: true, key: (r) => r.reason, show: (r) => [escapeText(r.reason), ...(r.details || []).map((line) => `<small>${escapeText(line)}</small>`)].join("<br>") };
 const withBuffer = (rows) => rows.map((r) => ({ ...r, buffer: bufferOf.has(r.value) ? bufferOf.get(r.value) : -1 }));
 const placed = { title: "source", wrap: true, key: (r) => r.source, show: (r) => escapeText(r.source) };
 const effect = (title) => ({ title, num: true, key: (r) => Math.abs(r.seconds), show: (r) => seconds(Math.abs(r.seconds)) });

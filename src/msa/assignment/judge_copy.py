@@ -1,0 +1,247 @@
+"""What keeps a copy from bringing a value into fast memory, or out, in time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from msa.assignment.allocation import (
+    Allocation,
+    CopyAllocation,
+    SlicedCopyAllocation,
+    Use,
+)
+from msa.assignment.copy_times import done_at
+from msa.assignment.crowding import Occupancy
+from msa.assignment.explain_room import (
+    exact,
+    room_change,
+    room_competitors,
+    room_details,
+    steps_text,
+)
+from msa.assignment.finding import Competitor, Finding, Way
+from msa.assignment.options import Options
+from msa.assignment.problem import Problem, Value
+from msa.assignment.reason import Reason
+from msa.assignment.traffic import Mover, Traffic
+from msa.units import format_bytes, format_seconds
+
+_NAMED: Final = 6
+
+
+class CopyJudge:
+    """Judges copies that a finished plan does not make."""
+
+    __slots__ = ("_options", "_problem", "_room", "_traffic")
+
+    def __init__(
+        self, problem: Problem, options: Options, traffic: Traffic, room: Occupancy
+    ) -> None:
+        self._problem = problem
+        self._options = options
+        self._traffic = traffic
+        self._room = room
+
+    def fetch(
+        self, value: Value, use: Use, source: Allocation | None, gain: float
+    ) -> Finding:
+        """A copy into fast memory for one use, from where `source` holds the value.
+
+        `gain` is what a run of the program saves if the use reads fast memory.
+        """
+        problem = self._problem
+        ready = value.position.step if source is None else source.available
+        home = value.position.step if source is None else source.position.step
+        done = done_at(problem, use.step, home)
+        gain /= max(self._traffic.trips(use.step), 1.0)
+        found = self.transfer(value, "copy", (ready, done), gain)
+        if found.reason is not Reason.OPEN:
+            return found
+        need = value.size / self._traffic.rate
+        latest = self._traffic.latest(ready + 1, done - 1, need)
+        start = self._own(latest, problem.region_of[home])
+        many = self._too_many(start, use.step)
+        if many is not None:
+            return many
+        room = self._room.crowding(value, start, use.step)
+        if not room.missing_in_one_piece:
+            opened = self.open("copy", start, use.step, room.hole)
+            return replace(opened, details=(*opened.details, *found.details))
+        return Finding(
+            Reason.NO_ROOM,
+            "copy",
+            start,
+            use.step,
+            Reason.NO_ROOM.sentence,
+            room_details(problem, room),
+            room_competitors(room),
+            room_change(room, self._options),
+        )
+
+    def transfer(
+        self, value: Value, way: Way, span: tuple[int, int], gain: float
+    ) -> Finding:
+        """Whether a copy is waited for less than it gains.
+
+        Args:
+            value: what is copied.
+            way: into fast memory or out of it.
+            span: the step that makes the value, and the one that needs the copy.
+            gain: seconds, of one run of the span.
+        """
+        traffic, start, end = self._traffic, span[0] + 1, span[1] - 1
+        need = value.size / traffic.rate
+        have, idle = traffic.seconds(start, end), traffic.idle(start, end)
+        left = traffic.left(start, end)
+        where = steps_text(start, end) if end >= start else "no step between"
+        text = f"a copy of {format_bytes(value.size)} takes {format_seconds(need)}"
+        end = max(start, end)
+        worth = f"it would be waited for longer than the {format_seconds(gain)} saved"
+        if need - have >= gain:
+            return Finding(
+                Reason.NO_TIME,
+                way,
+                start,
+                end,
+                Reason.NO_TIME.sentence,
+                (f"{text}; there are {format_seconds(have)} ({where}); {worth}",),
+                change=f"it would be hidden with {format_seconds(need - have)} more",
+            )
+        if need - idle >= gain:
+            return Finding(
+                Reason.MEMORY_BUSY,
+                way,
+                start,
+                end,
+                Reason.MEMORY_BUSY.sentence,
+                (
+                    (
+                        f"{text}; of {format_seconds(have)} ({where}) the instructions "
+                        f"leave slow memory idle for {format_seconds(idle)}; {worth}"
+                    ),
+                ),
+                change=(
+                    f"it would be hidden with {format_seconds(need - idle)} more of "
+                    "arithmetic, or if more of what is read and written there were in "
+                    "fast memory"
+                ),
+            )
+        if need - left >= gain:
+            movers = traffic.movers(start, end)
+            if movers:
+                figures = (
+                    f"{text}; in {where} slow memory is idle for {format_seconds(idle)}"
+                    f", of which other copies leave {format_seconds(left)}; {worth}"
+                )
+                return self._crowded(movers, (way, start, end), figures, need - left)
+        opened = self.open(way, start, end, None)
+        if left >= need:
+            return opened
+        waited = f"{text}, of which {format_seconds(need - left)} would be waited for"
+        return replace(opened, details=(waited,))
+
+    def open(self, way: Way, start: int, end: int, hole: int | None) -> Finding:
+        """Nothing stands in the way."""
+        line = f"in {steps_text(start, end)} there is enough idle copy bandwidth"
+        if hole is not None:
+            line = f"in {steps_text(start, end)} a hole of {exact(hole)} is left free"
+        details = (line,)
+        change = 'strategy="search" decides anew what one pass leaves open'
+        if self._options.strategy == "search":
+            effort = self._options.effort
+            change = (
+                f"the search (effort {effort}) left it so; a higher effort tries more"
+            )
+        return Finding(
+            Reason.OPEN, way, start, end, Reason.OPEN.sentence, details, change=change
+        )
+
+    def _crowded(
+        self,
+        movers: list[Mover],
+        span: tuple[Way, int, int],
+        figures: str,
+        missing: float,
+    ) -> Finding:
+        """Other copies have the bandwidth: which, and which of them would be enough."""
+        rivals = [self._competitor(m.copy) for m in movers]
+        named = [
+            (
+                f"{r.name} ({format_bytes(r.bytes)}, {steps_text(r.start, r.end)}, "
+                f"{format_seconds(m.seconds)})"
+            )
+            for r, m in zip(rivals[:_NAMED], movers, strict=False)
+        ]
+        if len(rivals) > _NAMED:
+            size = format_bytes(sum(r.bytes for r in rivals[_NAMED:]))
+            named.append(f"{len(rivals) - _NAMED} more ({size})")
+        enough = [
+            r.name for r, m in zip(rivals, movers, strict=True) if m.seconds >= missing
+        ]
+        change = "no single one of these copies leaves enough: several would have to go"
+        if enough:
+            names = " or ".join(list(dict.fromkeys(enough))[:3])
+            change = f"it would be hidden if {names} were not copied then"
+        return Finding(
+            Reason.NO_BANDWIDTH,
+            *span,
+            Reason.NO_BANDWIDTH.sentence,
+            (figures, f"copied there: {', '.join(named)}"),
+            tuple(rivals[:_NAMED]),
+            change,
+        )
+
+    def _competitor(self, copy: CopyAllocation | SlicedCopyAllocation) -> Competitor:
+        """A copy, with the steps between which it is under way."""
+        value = self._problem.values[copy.value]
+        start = copy.start_after + 1 if isinstance(copy, CopyAllocation) else copy.start
+        return Competitor(
+            "bandwidth",
+            self._problem.describe(value.position),
+            value.size,
+            max(0, start),
+            max(0, start, copy.done_before - 1),
+        )
+
+    def _too_many(self, start: int, end: int) -> Finding | None:
+        """Whether as many copies as are allowed are under way, and which."""
+        limit = self._options.max_outstanding_prefetches
+        if limit < 0:
+            return None
+        rivals = [
+            rival
+            for copy in self._traffic.copies
+            if copy.is_alternate
+            for rival in (self._competitor(copy),)
+            if rival.start <= end and rival.end >= start
+        ]
+        if len(rivals) < limit:
+            return None
+        names = ", ".join(r.name for r in rivals[:_NAMED]) or "none"
+        span = steps_text(start, end)
+        return Finding(
+            Reason.TOO_MANY_COPIES,
+            "copy",
+            start,
+            end,
+            Reason.TOO_MANY_COPIES.sentence,
+            (f"under way in {span}: {names}; {limit} are allowed at once",),
+            tuple(rivals[:_NAMED]),
+            Reason.TOO_MANY_COPIES.change,
+        )
+
+    def _own(self, step: int, region: int) -> int:
+        """The last step up to `step` before which a region's own copies start.
+
+        Before what another step runs is before all of that.
+        """
+        problem = self._problem
+        while problem.region_of[step] != region:
+            caller = problem.regions[problem.region_of[step]].caller
+            if caller < 0:
+                break
+            step = min(problem.regions[r].start for r in problem.called[caller])
+            if problem.region_of[caller] == region:
+                break
+        return step
