@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+from benchmarks.wide_programs import loops_in_a_row
+
 import msa
 from msa.assignment.verification.tracing import Tracer
 
@@ -118,3 +121,34 @@ def test_results_of_branches_are_one_value_if_they_are_in_all() -> None:
     assert results[0] == results[1]
     assert results[2] == tracer.origin(module.entry.parameters[2], ())
     assert len(set(results)) == 3  # x in one branch and y in the other is neither
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_what_loops_in_a_row_hand_on(backwards: bool) -> None:
+    module = msa.parse(loops_in_a_row(5))
+    if backwards:  # an order in which the list does not follow the flow of values
+        module.entry.instructions.reverse()
+    names = {i.name: i for i in module.entry.instructions}
+    tracer = Tracer(module)
+    kept = tracer.origin(names["kept"], ())
+    for k in range(5):
+        loop = names[f"loop{k}"]
+        assert tracer.origin(loop, (2,)) == kept
+        assert tracer.origin(loop, (1,)) == ("main", loop.name, "[1]")
+        assert tracer.hands_on(loop, 2)
+        assert not tracer.hands_on(loop, 1)
+
+
+def test_work_grows_with_loops_in_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = [0]
+    step = Tracer._step
+
+    def counted(*arguments: object) -> object:
+        taken[-1] += 1
+        return step(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Tracer, "_step", counted)
+    Tracer(msa.parse(loops_in_a_row(30)))
+    taken.append(0)
+    Tracer(msa.parse(loops_in_a_row(120)))
+    assert taken[1] <= 4.2 * taken[0]

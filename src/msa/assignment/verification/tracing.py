@@ -32,7 +32,7 @@ class Tracer:
     whether it is asynchronous or not.
     """
 
-    __slots__ = ("_invariant", "_loops", "_moves", "_through")
+    __slots__ = ("_begun", "_invariant", "_loops", "_moves", "_through")
 
     def __init__(self, module: Module) -> None:
         self._loops: dict[Computation, Instruction] = {}
@@ -40,11 +40,17 @@ class Tracer:
         loops: list[Instruction] = []
         callers: list[Instruction] = []
         for computation in module.computation_post_order():
-            for x in computation.instructions:
-                if x.opcode == "while":
-                    loops.append(x)
-                elif x.opcode in ("call", "conditional"):
-                    callers.append(x)
+            within = [x for x in computation.instructions if x.opcode == "while"]
+            if len(within) > 1:
+                # What a loop is given comes before it, also where the list does not
+                # follow the flow of values.
+                within = [x for x in computation.post_order() if x.opcode == "while"]
+            loops += within
+            callers += (
+                x
+                for x in computation.instructions
+                if x.opcode in ("call", "conditional")
+            )
         for loop in loops:
             for called in loop.called_computations:
                 self._loops[called] = loop
@@ -54,22 +60,38 @@ class Tracer:
             (loop, at) for loop in loops for at, _ in loop.shape.leaves()
         }
         self._through: dict[Instruction, dict[ShapeIndex, Place]] = {}
+        # Where leaves that are kept come from in the loop's own computation, past the
+        # loops before it: these are looked at first, and forget leaves before that.
+        self._begun: dict[Place, Place] = {}
         while True:
+            self._begun.clear()
             for caller in callers:
                 self._through[caller] = self._passed(caller)
-            if not sum(map(self._drop_changing, reversed(loops))):
+            if not sum(map(self._drop_changing, loops)):
                 break
 
     def _drop_changing(self, loop: Instruction) -> bool:
         """Forget leaves of a loop's state whose value a trip changes, if any."""
-        changing = [
-            (loop, at)
-            for at, _ in loop.shape.leaves()
-            if (loop, at) in self._invariant
-            and self._walk(loop.operands[0], at) != self._walk(loop.while_body.root, at)
-        ]
+        given, left = loop.operands[0], loop.while_body.root
+        changing = []
+        for at, _ in loop.shape.leaves():
+            if (loop, at) not in self._invariant:
+                continue
+            if self._walk(given, at) == self._walk(left, at):
+                self._begun[loop, at] = self._walk_inside(given, at)
+            else:
+                changing.append((loop, at))
         self._invariant.difference_update(changing)
         return bool(changing)
+
+    def _walk_inside(self, instruction: Instruction, index: ShapeIndex) -> Place:
+        """Back as far as nothing but earlier loops of the computation is passed."""
+        while instruction.opcode != "parameter" and instruction not in self._through:
+            step = self._step(instruction, index)
+            if step is None:
+                break
+            instruction, index = step
+        return instruction, index
 
     def _passed(self, caller: Instruction) -> dict[ShapeIndex, Place]:
         """Results that are arguments, or the same as an earlier result."""
@@ -165,7 +187,7 @@ class Tracer:
             if slots == len(x.operands):
                 return x.operands[index[1]], index[2:]
         if opcode == "while" and (x, index) in self._invariant:
-            return x.operands[0], index
+            return self._begun.get((x, index), (x.operands[0], index))
         if opcode == "parameter":
             loop = self._loops.get(x.computation)
             if loop is not None and (loop, index) in self._invariant:
