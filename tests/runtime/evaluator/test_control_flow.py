@@ -183,13 +183,13 @@ def test_wrong_tuple() -> None:
 
 
 UNSUPPORTED = [
-    ("x = s32[] parameter(0)\nt = token[] after-all()\nROOT s = (s32[], u32[], token[]) send(x, t), channel_id=1", "send"),
+    ("x = f32[] parameter(0)\nr = u32[] constant(1)\nROOT s = f16[] stochastic-convert(x, r)", "stochastic-convert"),
     ('x = s32[] parameter(0)\nROOT y = s32[] custom-call(x), custom_call_target="no"',
      "custom-call"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("body", "opcode"), UNSUPPORTED, ids=["send", "custom-call"])
+@pytest.mark.parametrize(("body", "opcode"), UNSUPPORTED, ids=["kind", "custom-call"])
 def test_unsupported_opcodes_are_named(body: str, opcode: str) -> None:
     with pytest.raises(UnsupportedError) as caught:
         msa.execute(msa.parse(f"ENTRY e {{\n{body}\n}}", verify=False), [1])

@@ -7,6 +7,7 @@ from enum import IntEnum
 
 from msa.hlo.computation import Computation
 from msa.hlo.instruction import Instruction
+from msa.runtime.evaluator.channels import meets_channel
 from msa.runtime.evaluator.collectives import COLLECTIVES
 
 
@@ -105,6 +106,8 @@ class Code:
             if instruction.opcode == "parameter":
                 continue
             action = _ACTIONS.get(instruction.opcode, Action.COMPUTE)
+            if meets_channel(instruction):
+                action = Action.COLLECTIVE
             if inline_fusions and instruction.opcode == "fusion":
                 action = Action.CALL
             operands = tuple(slots[x] for x in instruction.operands)

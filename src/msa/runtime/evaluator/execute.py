@@ -11,6 +11,7 @@ from msa.errors import ExecutionError, shown
 from msa.hlo.arguments import expect
 from msa.hlo.module import Module
 from msa.hlo.shape import Shape
+from msa.runtime.evaluator.channels import Channels, meets_channel
 from msa.runtime.evaluator.collectives import Exchange, Request, Topology, exchange
 from msa.runtime.evaluator.context import (
     Context,
@@ -159,7 +160,8 @@ def drive(
     """Run devices in lock step until all are done.
 
     Each device runs up to a collective; when all members of a group have arrived at
-    the same one, data is exchanged and they go on.
+    the same one, data is exchanged and they go on. Messages are left in channels and
+    waited for there.
 
     Raises:
         ExecutionError: devices wait for each other at different places.
@@ -167,6 +169,7 @@ def drive(
     keep_freed_memory()
     results: list[Value] = [None] * len(runs)
     waiting: dict[int, Request] = {}
+    channels = Channels(topology)
     ready: list[tuple[int, Value]] = [(device, None) for device in range(len(runs))]
     with np.errstate(all="ignore"):
         while ready or waiting:
@@ -175,14 +178,17 @@ def drive(
                     waiting[device] = runs[device].send(message)
                 except StopIteration as stop:
                     results[device] = stop.value
-            ready = _exchange_ready(waiting, topology, exchange)
+            ready = _exchange_ready(waiting, topology, exchange, channels)
             if waiting and not ready:
                 _deadlock(waiting)
     return results
 
 
 def _exchange_ready(
-    waiting: dict[int, Request], topology: Topology, exchange: Exchange
+    waiting: dict[int, Request],
+    topology: Topology,
+    exchange: Exchange,
+    channels: Channels,
 ) -> list[tuple[int, Value]]:
     ready: list[tuple[int, Value]] = []
     for device in sorted(waiting):
@@ -190,6 +196,12 @@ def _exchange_ready(
         if request is None:
             continue
         instruction = request.instruction
+        if meets_channel(instruction):
+            served = channels.serve(instruction, device, request.operands)
+            if served is not None:
+                del waiting[device]
+                ready.append((device, served[0]))
+            continue
         group = topology.group_of(instruction, device)
         if any(
             member not in waiting

@@ -16,6 +16,7 @@ from msa.errors import ExecutionError, MsaError
 from msa.hlo.computation import Computation
 from msa.hlo.instruction import Instruction
 from msa.runtime.evaluator import (  # noqa: F401  # they register their kernels
+    channels,
     contraction,
     convolution,
     custom_calls,
@@ -157,7 +158,8 @@ class Interpreter:
             if step.action is Action.COMPUTE:
                 registers[step.slot] = self._guarded(step, operands)
             elif step.action is Action.COLLECTIVE:
-                given = tuple(self.contents(x) for x in operands)
+                waits = step.instruction.opcode == "recv-done"
+                given = () if waits else tuple(self.contents(x) for x in operands)
                 result = yield Request(step.instruction, given)
                 registers[step.slot] = self.received(step, operands, result)
             else:

@@ -27,6 +27,7 @@ from msa.runtime.evaluator.values import (
     physical,
     to_bytes,
     unpacked,
+    zeros,
 )
 
 
@@ -268,7 +269,7 @@ def _infeed(instruction: Instruction, context: Context) -> Kernel:
     def run(*_: Any) -> Any:
         if context.infeed is not None:
             return context.infeed(shape), None
-        return map_leaves(shape, _zeros), None
+        return map_leaves(shape, zeros), None
 
     return run
 
@@ -277,13 +278,6 @@ def _infeed(instruction: Instruction, context: Context) -> Kernel:
 def _outfeed(instruction: Instruction, context: Context) -> Kernel:
     del instruction, context
     return lambda *_: None
-
-
-def _zeros(index: tuple[int, ...], shape: Shape) -> Any:
-    del index
-    if not shape.is_array:
-        return None
-    return np.zeros(shape.dimensions, dtype=numpy_dtype(shape.element_type))
 
 
 # -- native asynchronous copies ------------------------------------------------------

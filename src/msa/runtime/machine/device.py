@@ -12,6 +12,7 @@ from msa.errors import UnsupportedError
 from msa.hlo.computation import Computation
 from msa.hlo.instruction import Instruction
 from msa.hlo.shape import Shape, ShapeIndex
+from msa.runtime.evaluator.channels import is_host_transfer
 from msa.runtime.evaluator.code import Code, Step
 from msa.runtime.evaluator.context import Context
 from msa.runtime.evaluator.elements import Array
@@ -20,6 +21,7 @@ from msa.runtime.evaluator.values import Value, map_leaves
 from msa.runtime.machine.blocks import Block, Extent, Life, Reference
 from msa.runtime.machine.fused_updates import FusedUpdates, split_fusion
 from msa.runtime.machine.hazards import HalfMasks, Output, is_pointwise, references_in
+from msa.runtime.machine.memory import POISON
 from msa.runtime.machine.spaces import Spaces
 from msa.runtime.machine.storage_sets import position_text
 from msa.runtime.machine.updates import InPlaceUpdate
@@ -123,6 +125,11 @@ class Device(Interpreter):
         """Store what a collective brought."""
         instruction = step.instruction
         self._scribble(instruction)
+        if instruction.opcode == "send":
+            return (operands[0], None, None)
+        if instruction.opcode == "recv-done":
+            for landing in references_in([operands[0][0]]):
+                self.spaces.check(landing, instruction.name)
         if instruction.opcode not in _PACKED_STARTS:
             return self._store_tree(instruction, result)
         given = operands[0] if len(operands) == 1 else tuple(operands)
@@ -155,13 +162,25 @@ class Device(Interpreter):
             return Reference(target.life, instruction.shape)
         if opcode in _SECOND:
             return operands[0][1]
+        if opcode == "send":
+            return (operands[0], None, None)
+        if opcode == "send-done":
+            for sent in references_in([operands[0][0]]):
+                self.spaces.check(sent, instruction.name)
+            return None
+        if opcode == "recv-done":
+            return (operands[0][0], None)
         if opcode == "constant":
             return self._constant(instruction)
         if instruction.attributes.get("custom_call_target") == JOIN_TARGET:
             joined = self._join(instruction, operands)
             if joined is not None:
                 return joined
-        return self._operate(instruction, operands, scratch)
+        result = self._operate(instruction, operands, scratch)
+        if opcode == "recv" and not is_host_transfer(instruction):
+            for landing in references_in([result[0]]):
+                landing.life.block.cells()[:] = POISON
+        return result
 
     # -- definitions -----------------------------------------------------------------
 

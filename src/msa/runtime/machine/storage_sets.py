@@ -159,6 +159,10 @@ class StorageSets:
             self._join(operands[0], (), instruction, (1,))
         elif opcode == "copy-done":
             self._join(instruction, (), operands[0], (0,))
+        elif opcode == "send":
+            self._join(operands[0], (), instruction, (0,))
+        elif opcode == "recv-done":
+            self._join(instruction, (0,), operands[0], (0,))
         elif opcode in ("all-gather-done", "collective-permute-done"):
             self._join(instruction, (), operands[0], (1,))
         elif opcode in ("all-gather-start", "collective-permute-start"):

@@ -32,6 +32,9 @@ _TRANSPARENT: Final = frozenset(
         "all-gather-done",
         "collective-permute-done",
         "all-reduce-done",
+        "send",
+        "send-done",
+        "recv-done",
     ]
 )
 """Operations that hand values on, whatever they are."""
