@@ -360,7 +360,7 @@ class PlanError(MsaError):
 
 
 class ExecutionError(MsaError):
-    """A module could not be executed, or two executions differ.
+    """A module or a piece of work could not be executed, or two executions differ.
 
     >>> issubclass(SanitizerError, ExecutionError)
     True

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+import logging
+import os
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import msa
-from msa.errors import FileFormatError, OptionsError, TargetError
+import msa.testing
+from msa.errors import ExecutionError, FileFormatError, OptionsError, TargetError
 from msa.report import SweepResult, SweepRow, sweep
 
 TEXT = """
@@ -157,3 +162,78 @@ def test_flat_rising_and_short_curves_have_no_knee() -> None:
     rising = [(MIB, 1.0), (2 * MIB, 1.5), (4 * MIB, 2.0)]
     for points in (flat, rising, flat[:1], flat[:2], [], [(MIB, 2.0)] * 3):
         assert curve(*points).knee("m", "t") is None
+
+
+class Remembering(Executor):
+    """Work with the same arguments is one piece of work, as Dask has it.
+
+    A piece that was cancelled stays so.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[object, Future[Any]] = {}
+            tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]
+        ] = []
+
+    def submit(
+        self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
+    ) -> Future[Any]:
+        key = (fn, repr(args))
+        if key not in self._known:
+            future = self._known[key] = Future()
+            if len(self._known) % 3:
+                future.set_result(fn(*args, **kwargs))
+        return self._known[key]
+
+
+def stop(stage: str, done: int, total: int) -> None:
+    if done == 2:
+        raise KeyboardInterrupt
+
+
+def test_a_sweep_that_was_interrupted_is_gone_on_with_on_the_same_executor(
+    tmp_path: Path,
+) -> None:
+    executor, journal = Remembering(), tmp_path / "journal"
+    module = msa.parse(TEXT)
+    with pytest.raises(KeyboardInterrupt):
+        sweep([module], TARGETS, executor=executor, progress=stop, journal=journal)
+    rest = sweep([module], TARGETS, executor=executor, journal=journal)
+    assert rest.rows == swept([module]).rows
+
+
+def test_lost_workers_are_a_typed_error(tmp_path: Path) -> None:
+    with ProcessPoolExecutor(1) as pool:
+        with pytest.raises(Exception, match="terminated"):
+            pool.submit(os._exit, 1).result()
+        with pytest.raises(ExecutionError, match="lost work: BrokenProcessPool"):
+            sweep([msa.parse(TEXT)], TARGETS, executor=pool)
+
+
+@pytest.mark.oracle
+def test_on_a_dask_cluster(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed", reason="dask is not installed")
+    journal = tmp_path / "journal"
+    modules = {"a": msa.parse(TEXT), "b": msa.testing.random_module(1, size=30)}
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, dashboard_address=None, processes=False
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        executor = client.get_executor()
+        with pytest.raises(KeyboardInterrupt):
+            sweep(modules, TARGETS, executor=executor, progress=stop, journal=journal)
+        kept = len(journal.read_text().splitlines())
+        told: list[object] = []
+        rest = sweep(
+            modules,
+            TARGETS,
+            executor=executor,
+            journal=journal,
+            progress=lambda *x: told.append(x),
+        )
+    assert kept == 2
+    assert len(told) == 2 * len(TARGETS) - kept
+    assert rest.rows == swept(modules).rows

@@ -11,14 +11,22 @@ import math
 import multiprocessing
 import os
 import sys
+import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import (
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    as_completed,
+)
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msa.assignment import Options, assign
-from msa.errors import FileFormatError, MsaError, OptionsError
+from msa.errors import ExecutionError, FileFormatError, MsaError, OptionsError
 from msa.files import write_text
 from msa.hlo import Module, parse
 from msa.hlo.arguments import expect
@@ -179,6 +187,7 @@ def sweep(
             of another kind.
         TargetError: a target is none, or has an unknown name.
         FileFormatError: `journal` is no journal, or cannot be one.
+        ExecutionError: the executor lost its workers or cancelled work.
 
     >>> from concurrent.futures import ThreadPoolExecutor
     >>> import msa
@@ -296,18 +305,33 @@ def _run(
     progress: Progress | None,
     journal: str | Path | None,
 ) -> None:
-    futures: dict[Future[SweepRow], int] = {
-        executor.submit(plan_row, *jobs[i], options): i for i in todo
-    }
+    futures: dict[Future[SweepRow], int] = {}
+    # Some executors take work for the same that is given the same arguments, even if
+    # it was cancelled.
+    call = uuid.uuid4().hex
     try:
+        for i in todo:
+            futures[executor.submit(_called, call, *jobs[i], options)] = i
         for count, future in enumerate(_completed(futures)):
             _keep(finished, keys[futures[future]], future.result(), journal)
             if progress is not None:
                 progress("sweep", count + 1, len(todo))
-    except BaseException:
+    except (BrokenExecutor, CancelledError) as error:
+        raise ExecutionError(
+            f"the executor lost work: {type(error).__name__} {error}".rstrip(),
+            where="sweep",
+            hint="give an executor that runs, and journal= to keep finished rows",
+        ) from error
+    finally:
         for future in futures:
             future.cancel()
-        raise
+
+
+def _called(
+    call: str, name: str, text: str, target: Target, options: Options
+) -> SweepRow:
+    """`plan_row`, told apart by the call that asked for it."""
+    return plan_row(name, text, target, options)
 
 
 def _completed(futures: Mapping[Future[SweepRow], int]) -> Iterable[Future[SweepRow]]:
