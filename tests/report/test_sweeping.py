@@ -172,8 +172,6 @@ class Remembering(Executor):
 
     def __init__(self) -> None:
         self._known: dict[object, Future[Any]] = {}
-            tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]
-        ] = []
 
     def submit(
         self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
