@@ -97,6 +97,21 @@ class Draft:
             self._next += 1
         return tuple(came)
 
+    def put_together(
+        self, allocations: Sequence[Allocation], offset: int, size: int
+    ) -> tuple[tuple[int, Allocation], ...]:
+        """Add allocations, those in alternate memory at one offset that is free."""
+        came: list[tuple[int, Allocation]] = []
+        shared = AliasedOffset(offset)
+        for allocation in allocations:
+            if allocation.is_alternate:
+                allocation.chunk = Chunk(offset, size)
+                allocation.aliased_offset = shared
+            came.append((self._next, allocation))
+            self._enter(self._next, allocation)
+            self._next += 1
+        return tuple(came)
+
     def take_out(self, came: Iterable[tuple[int, Allocation]]) -> None:
         """Take away what `put` added."""
         for number, _ in came:

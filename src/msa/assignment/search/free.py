@@ -272,8 +272,13 @@ def _is_anchored(
 
 def _hands_on(problem: Problem, step: int) -> bool:
     """Whether an instruction runs or is in flight with what it reads or makes."""
+    return problem.opcodes[step] in RUNNING_OPCODES or is_in_flight(problem, step)
+
+
+def is_in_flight(problem: Problem, step: int) -> bool:
+    """Whether an instruction is part of an operation that others go on beside."""
     opcode = problem.opcodes[step]
-    return opcode in RUNNING_OPCODES or opcode in _OTHER or opcode.endswith(_ASYNC)
+    return opcode in _OTHER or opcode.endswith(_ASYNC)
 
 
 def by_value(places: Mapping[Position, FreePlace]) -> dict[int, list[FreePlace]]:

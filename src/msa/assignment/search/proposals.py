@@ -93,7 +93,7 @@ class Proposer:
             bound = [item.use.step for item in place.uses if item.default]
             done = self._landing(place, 1.0, min([rest[0], *bound]))
             for lead in _LEADS[:2]:
-                start = self._start(place, rest[0], lead, max(stay, done))
+                start = self.start(place, rest[0], lead, max(stay, done))
                 if start is not None:
                     yield Sketch(stay, done, (Fetch(start, rest[0], rest[-1]),))
 
@@ -113,14 +113,14 @@ class Proposer:
             spans[1, len(steps)] = None
         for first, last in spans:
             for lead in (*_LEADS, None):
-                start = self._start(place, steps[first], lead, place.step)
+                start = self.start(place, steps[first], lead, place.step)
                 if start is not None:
                     yield Sketch(fetches=(Fetch(start, steps[first], steps[last - 1]),))
         if cuts:
             fetches: list[Fetch] = []
             for first, last in pairwise(bounds):
                 earliest = fetches[-1].last if fetches else place.step
-                start = self._start(place, steps[first], 1.0, earliest)
+                start = self.start(place, steps[first], 1.0, earliest)
                 if start is not None:
                     fetches.append(Fetch(start, steps[first], steps[last - 1]))
             if len(fetches) > 1:
@@ -134,7 +134,7 @@ class Proposer:
         after = steps[bisect_right(steps, around[1]) :]
         heads: list[tuple[Fetch, ...]] = [()]
         if before:
-            start = self._start(place, before[0], 1.0, place.step)
+            start = self.start(place, before[0], 1.0, place.step)
             if start is not None:
                 heads.append((Fetch(start, before[0], before[-1]),))
         bound = [item.use.step for item in place.uses if item.default]
@@ -145,16 +145,14 @@ class Proposer:
                 continue
             low = max(around[1], place.step)
             for lead in _LEADS[:2]:
-                start = self._start(place, after[0], lead, low)
+                start = self.start(place, after[0], lead, low)
                 if start is not None:
                     yield Sketch(fetches=(*head, Fetch(start, after[0], after[-1])))
         if place.definable and place.step < around[0]:
             stay = before[-1] if before else place.step
             rest = [s for s in steps if s > stay]
             done = self._landing(place, 1.0, min([*rest[:1], *bound, around[0]]))
-            start = (
-                self._start(place, after[0], 1.0, max(stay, done)) if after else None
-            )
+            start = self.start(place, after[0], 1.0, max(stay, done)) if after else None
             if done > place.step:
                 yield Sketch(stay, done)
                 if start is not None:
@@ -162,7 +160,7 @@ class Proposer:
 
     # -- times -----------------------------------------------------------------------
 
-    def _start(
+    def start(
         self, place: FreePlace, first: int, lead: float | None, earliest: int
     ) -> int | None:
         """Step after which a fetch starts to have `lead` times its time; None: none.

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from functools import cached_property
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from msa.assignment.algorithm import AllocationResult
@@ -37,6 +39,8 @@ from msa.assignment.search.release import (
 from msa.assignment.search.repack import repack
 from msa.assignment.search.shake import shake
 from msa.assignment.search.starts import ALL, FAITHFUL, PLAIN, Starts, others
+from msa.assignment.search.throughout import bring_in
+from msa.assignment.search.tied import TiedBuffer, tied_buffers
 
 Progress = Callable[[str, int, int], None]
 
@@ -67,6 +71,15 @@ _IMPROVED: Final = 2
 _RELEASE_SHARE: Final = 0.1
 """Share of what an attempt is given that finding losses of tied values may take."""
 
+_TIED_SHARE: Final = 0.3
+"""The same for bringing tied values in."""
+
+_FIRST: Final = 0.01
+"""Share of the time that a tied buffer could gain, if it comes before all others."""
+
+_REST_SHARE: Final = 0.5
+"""What is left for the others then."""
+
 _PACK_SHARE: Final = 0.3
 """Share of the work on a rung that packing anew may take at least."""
 
@@ -74,7 +87,7 @@ _SHAKE_SHARE: Final = 0.25
 """Share of the work that shaking may take."""
 
 _BARE: Final = "bare"
-"""Name of the attempt that starts from nothing placed."""
+"""Name of the attempt that starts from nothing placed; there, tied values come first."""
 
 _MORE_SHARE: Final = 0.2
 """Share of the work on a rung that starts from the plan of the one below."""
@@ -83,7 +96,8 @@ _MORE_SHARE: Final = 0.2
 class _Found(NamedTuple):
     """A plan: the greedy result that it comes from, and what has become of it.
 
-    A complete one does not get better with more room for the values that fit.
+    A complete one does not get better with more room for the values that fit. Places in
+    `tied` were decided, too, but together.
     """
 
     result: AllocationResult
@@ -91,6 +105,7 @@ class _Found(NamedTuple):
     free: dict[Position, FreePlace]
     seconds: float
     complete: bool = False
+    tied: Mapping[Position, FreePlace] = MappingProxyType({})
 
 
 class _Attempt:
@@ -109,6 +124,8 @@ class _Attempt:
         "_improver",
         "_name",
         "_search",
+        "_tied",
+        "_tied_crowded",
         "begun",
         "seconds",
         "start",
@@ -123,6 +140,8 @@ class _Attempt:
         self._name = name
         self._free: dict[Position, FreePlace] | None = None
         self._improver: Improver | None = None
+        self._tied = dict(start.tied)
+        self._tied_crowded = False
         self._draft = search.draft(start.allocations, capacity)
         self.seconds = self.begun = self._draft.timeline.seconds
 
@@ -132,7 +151,14 @@ class _Attempt:
             return budget
         if self._improver is None:
             budget = self._release(budget)
+            if self._name == _BARE:
+                budget = self._bring_in(budget, _FIRST)
             self._improver = self._begin(self._draft)
+            if self._search.tied:
+                rest = budget * _REST_SHARE
+                rest += self._improver.run(budget - rest, goal)
+                self.seconds = self._improver.seconds
+                budget = self._bring_in(rest)
         if self._improver.settled:
             return budget
         left = self._improver.run(budget, goal)
@@ -177,11 +203,16 @@ class _Attempt:
         shake(self._improver, rng, budget, goal)
         self.seconds = self._improver.seconds
 
+    def _free_in(self, allocations: Iterable[Allocation]) -> dict[Position, FreePlace]:
+        """What may be decided by itself, given where the plan has the rest."""
+        found = self._search.free(allocations, self._capacity)
+        places = {**self.start.free, **found}
+        return {at: place for at, place in places.items() if at not in self._tied}
+
     def _release(self, budget: float) -> float:
         """Take out what is moved at a loss, and find what may be decided anew."""
         search, start = self._search, self.start
-        free = search.free(start.allocations, self._capacity)
-        self._free = {**start.free, **free}
+        self._free = self._free_in(start.allocations)
         share = budget * _RELEASE_SHARE
         gone, left = release_losses(
             search.problem, self._draft, self._free, search.wanted, share
@@ -189,22 +220,58 @@ class _Attempt:
         if gone:
             fewer = self._draft.sequence()
             result = without_buffers(search.problem, start.result, gone, fewer)
-            free = search.free(fewer, self._capacity)
-            self._free = {**start.free, **free}
+            buffer_of = [value.buffer for value in search.problem.values]
+            self._tied = {
+                at: place
+                for at, place in self._tied.items()
+                if buffer_of[place.value] not in gone
+            }
+            self._free = self._free_in(fewer)
             seconds = self.seconds = self._draft.timeline.seconds
-            self.start = _Found(result, tuple(fewer), start.free, seconds)
+            self.start = start._replace(
+                result=result,
+                allocations=tuple(fewer),
+                seconds=seconds,
+                complete=False,
+                tied=dict(self._tied),
+            )
         return budget - share + left
+
+    def _bring_in(self, budget: float, least: float = 1.0 - LESS) -> float:
+        """Bring in tied values that may not be decided one by one; begin anew then."""
+        search = self._search
+        assert self._free is not None
+        share = budget * _TIED_SHARE
+        brought = bring_in(
+            search.problem,
+            self._draft,
+            self._free,
+            search.tied,
+            search.wanted,
+            search.dead,
+            share,
+            least,
+        )
+        self._tied.update(brought.places)
+        self._tied_crowded = brought.crowded
+        if brought.places:
+            self._free = self._free_in(self._draft.sequence())
+            self._improver = self._begin(self._draft)
+            self.seconds = self._improver.seconds
+        return budget - share + brought.left
 
     def found(self) -> _Found:
         """What it is now; as it was, if it is not clearly faster."""
         start = self.start
         if self._improver is None or self._free is None:
             return start._replace(seconds=min(start.seconds, self.seconds))
-        complete = self._improver.is_complete()
+        complete = self._improver.is_complete() and not self._tied_crowded
         if start.seconds < self.seconds * CLEARLY:
             return start._replace(complete=complete)
         allocations = tuple(self._draft.sequence())
-        return _Found(start.result, allocations, self._free, self.seconds, complete)
+        return _Found(
+            start.result, allocations, self._free, self.seconds, complete, self._tied
+        )
 
 
 class _Search:
@@ -228,16 +295,21 @@ class _Search:
         self.starts = starts
         self._ladder = ladder
         self._in_place = in_place
-        self._dead = dead
+        self.dead = dead
         self._progress = progress
         self._annotated = {c.value for c in problem.cross_program if c.annotated}
         self.wanted = self._annotated | {
             v.id for v in problem.values if dead and v.position.step in dead
         }
 
+    @cached_property
+    def tied(self) -> list[TiedBuffer]:
+        """The buffers that may be moved as a whole only."""
+        return tied_buffers(self.problem, self.wanted, self.dead)
+
     def draft(self, allocations: Iterable[Allocation], capacity: int) -> Draft:
         """A draft of a plan with some room."""
-        return Draft(self.problem, allocations, capacity, self._alignment, self._dead)
+        return Draft(self.problem, allocations, capacity, self._alignment, self.dead)
 
     def free(
         self, allocations: Iterable[Allocation], capacity: int
@@ -258,7 +330,7 @@ class _Search:
             if self._progress is not None:
                 self._progress("searching", number, len(ALL))
             result = without_dead_copies(
-                self.problem, result, self._dead, self._annotated
+                self.problem, result, self.dead, self._annotated
             )
             start = _Found(result, tuple(result.allocations), {}, float("inf"))
             found.append(_Attempt(self, start, capacity, str(number)))
@@ -417,4 +489,4 @@ def run_search(
             best = fastest.found()
     assert best is not None
     draft = search.draft(best.allocations, capacity)
-    return result_of(problem, best.result, draft, best.free)
+    return result_of(problem, best.result, draft, {**best.free, **best.tied})
