@@ -182,3 +182,45 @@ def test_bitcast_convert_splits_and_joins_bytes(kind: str) -> None:
     assert narrow.tolist() == rows
     body = f"x = {kind}[5,{count}] parameter(0)\nROOT y = u8[5] bitcast-convert(x)"
     assert run(body, narrow).tolist() == whole.tolist()
+
+
+# The magnitude is rounded up when the random word is below its fraction, then signed.
+HALF, QUARTER = 1 << 31, 1 << 30
+STOCHASTIC = [
+    (1.5, HALF - 1, 2),
+    (1.5, HALF, 1),
+    (-1.5, 1, -2),
+    (-1.5, HALF - 1, -2),
+    (-1.5, HALF, -1),
+    (-0.25, QUARTER - 1, -1),
+    (-0.25, QUARTER, 0),
+    (-3.0, 0, -3),
+    (127.5, 0, 127),
+    (-127.5, 0, -128),
+    (-128.5, 0, -128),
+    (300.0, 5, 127),
+    (-300.0, 5, -128),
+    (float("nan"), 0, 0),
+    (float("inf"), 0, 127),
+    (float("-inf"), 0, -128),
+    # A fraction of 2^-33 is no multiple of 2^-32: nothing is below it.
+    (2.0**-33, 0, 0),
+]
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+def test_stochastic_convert(kind: str) -> None:
+    values, words, expected = zip(*STOCHASTIC, strict=True)
+    count = len(values)
+    bits = 32 if kind == "f32" else 64
+    body = f"""
+      x = {kind}[{count}] parameter(0)
+      r = u{bits}[{count}] parameter(1)
+      ROOT y = s8[{count}] stochastic-convert(x, r)"""
+    word = np.dtype(f"u{bits // 8}")
+    random = np.array(words, dtype=word) << word.type(bits - 32)
+    numbers = np.array(values, dtype=f"f{bits // 8}")
+    got = run(body, numbers, random).tolist()
+    if kind == "f64":  # 2^-33 is a multiple of 2^-64
+        expected = (*expected[:-1], 1)
+    assert got == list(expected)

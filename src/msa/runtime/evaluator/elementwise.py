@@ -309,7 +309,7 @@ def _convert(instruction: Instruction, context: Context) -> Kernel:
 
 @kernel("stochastic-convert")
 def _stochastic(instruction: Instruction, context: Context) -> Kernel:
-    """Round up with the probability given by the random operand."""
+    """Round away from zero when the random operand is below the fraction."""
     del context
     source = instruction.operands[0].shape.element_type
     target = instruction.shape.element_type
@@ -318,11 +318,15 @@ def _stochastic(instruction: Instruction, context: Context) -> Kernel:
     convert = converter(source, target)
     bits = instruction.operands[1].shape.element_type.bits
 
+    word = np.dtype(f"u{bits // 8}")
+
     def run(x: Any, random: Any) -> Any:
-        whole = np.floor(np.asarray(x, dtype=np.float64))
-        fraction = np.asarray(x, dtype=np.float64) - whole
-        up = np.asarray(random).astype(np.float64) / 2.0**bits < fraction
-        return convert(whole + up)
+        x = np.asarray(x, dtype=np.float64)
+        size = np.abs(x)
+        whole = np.floor(size)
+        fraction = np.where(np.isfinite(size), size - whole, 0.0)
+        up = np.asarray(random).astype(word) < np.ldexp(fraction, bits).astype(word)
+        return convert(np.copysign(whole + up, x))
 
     return run
 
