@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from evaluator_support import run
+from msa.errors import UnsupportedError
 from msa.runtime.evaluator.random_bits import philox, threefry
 
 THREEFRY = [
@@ -64,3 +65,11 @@ def test_bits(algorithm: str, shape: str, advance: int, bits: Any) -> None:
     state, got = run(body, STATE)
     assert state.tolist() == [7, 2**63 + 11 + advance]
     assert got.tolist() == bits
+
+
+@pytest.mark.parametrize("shape", ["u64[1]", "u64[4]", "u64[]", "u64[2,1]", "s64[2]"])
+def test_a_state_of_another_shape_is_refused(shape: str) -> None:
+    body = f"ROOT s = {shape} rng-get-and-update-state(), delta=1"
+    with pytest.raises(UnsupportedError, match=r"is u64\[2\], not") as caught:
+        run(body)
+    assert caught.value.subject == "rng-get-and-update-state"

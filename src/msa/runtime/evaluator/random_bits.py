@@ -171,11 +171,13 @@ def _rng_state(instruction: Instruction, context: Context) -> Kernel:
     del context
     delta = int(instruction.attributes["delta"])
     shape = instruction.shape
+    if shape.element_type.name != "u64" or shape.dimensions != (2,):
+        raise unsupported(instruction, f"a state of 128 bits is u64[2], not {shape}")
     state = [0x7012395]
 
     def run() -> Array:
         value = np.array([state[0] & (2**64 - 1), state[0] >> 64], dtype=np.uint64)
         state[0] = (state[0] + delta) & (2**128 - 1)
-        return value.reshape(shape.dimensions)
+        return value
 
     return run
