@@ -146,9 +146,10 @@ class _Planner:
         # and the search's timeline from it where copies keep dead steps; what counts
         # is the simulation.
         if found is not result and not _is_as_estimated(problem, made, result):
-            plain = self._make(kept, problem, result, before)
-            if plain.simulation.elapsed_seconds < made.simulation.elapsed_seconds:
-                made = plain
+            for other in (result, *self._as_xla(problem, result, before)):
+                plain = self._make(kept, problem, other, before)
+                if plain.simulation.elapsed_seconds < made.simulation.elapsed_seconds:
+                    made = plain
         return Assignment(
             original=kept.module,
             target=self._target,
@@ -222,6 +223,17 @@ class _Planner:
             dead=dead,
             progress=self._progress,
         )
+
+    def _as_xla(
+        self, problem: Problem, first: AllocationResult, before: Simulation
+    ) -> list[AllocationResult]:
+        """XLA's own plan, if there is one."""
+        from msa.assignment.search.starts import FAITHFUL, Starts
+
+        seconds = before.elapsed_seconds
+        capacity = self._options.max_size_in_bytes or problem.machine.capacity
+        starts = Starts(problem, self._options, first, capacity, seconds)
+        return [result for _, result in starts.at(capacity, (FAITHFUL,))]
 
     def _simulate(
         self, analyses: AnalysisManager, trip_counts: TripCounts | None = None

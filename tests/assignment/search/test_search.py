@@ -68,6 +68,16 @@ def test_never_worse_than_the_reference_plan(module: msa.Module) -> None:
         assert found <= reference * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("seed", [7, 8, 18])
+def test_never_worse_than_the_reference_plan_where_estimates_fail(seed: int) -> None:
+    """Tuples that lowering makes anew, and what is dead then, are not estimated."""
+    module = random_module(seed, size=80, vector=5000)
+    for mib in (1 / 32, 1):
+        reference = plan(module, mib, faithful=True).estimate.after_seconds
+        found = plan(module, mib, strategy="search").estimate.after_seconds
+        assert found <= reference * (1 + 1e-9)
+
+
 @pytest.mark.parametrize("seed", [8, 13])
 def test_copies_of_what_nothing_needs_mislead_no_search(seed: int) -> None:
     """The greedy plan copies results of dead steps, which keeps those steps."""
