@@ -78,6 +78,17 @@ def test_never_worse_than_the_reference_plan_where_estimates_fail(seed: int) -> 
         assert found <= reference * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("seed", [18, 23])
+def test_half_the_room_is_looked_at_where_the_bound_is_far(seed: int) -> None:
+    """The bound says that half the room is much worse, but plans are."""
+    module = random_module(seed, size=80, vector=5000)
+    times = [
+        plan(module, mib, strategy="search").estimate.after_seconds
+        for mib in (1 / 64, 1 / 32)
+    ]
+    assert times[1] <= times[0] * (1 + 1e-8)
+
+
 @pytest.mark.parametrize("seed", [8, 13])
 def test_copies_of_what_nothing_needs_mislead_no_search(seed: int) -> None:
     """The greedy plan copies results of dead steps, which keeps those steps."""

@@ -103,18 +103,23 @@ class Ladder:
             self._bounds[rung] = known
         return known
 
+    def below(self, rung: int) -> int | None:
+        """The next lower rung; None: nothing fits there."""
+        doublings = (rung - 1).bit_length()
+        below = 1 << doublings - 1 if doublings else 0
+        return below if below >= self._least else None
+
     def support(self, rung: int) -> int | None:
         """The next lower rung, if its plans may be nearly as good; None: they are not.
 
         Supported rungs are at most so many in a row that the work is bounded.
         """
-        doublings = (rung - 1).bit_length()
-        below = 1 << doublings - 1 if doublings else 0
-        if below < self._least:
+        below = self.below(rung)
+        if below is None:
             return None
         # Counted down from what is enough for everything.
-        level = self._highest - doublings + 1
-        if rung == 1 << doublings and level % _GROUP == _GROUP - 1:
+        level = self._highest - below.bit_length() + 1
+        if rung == 2 * below and level % _GROUP == _GROUP - 1:
             return None
         if self.bound(below) > self.bound(rung) * _FLAT:
             return None

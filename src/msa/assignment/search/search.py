@@ -59,7 +59,7 @@ _FIRST_SHARE: Final = 0.13
 _FAR: Final = 1.05
 """A greedy plan with half the room does not get as good if it takes so much longer."""
 
-_FAIR: Final = 1.25
+_FAIR: Final = 1.35
 """What is found twice is good enough if it takes no more than so many times the bound."""
 
 _SAME: Final = 1e-9
@@ -83,7 +83,7 @@ _REST_SHARE: Final = 0.5
 _PACK_SHARE: Final = 0.3
 """Share of the work on a rung that packing anew may take at least."""
 
-_SHAKE_SHARE: Final = 0.25
+_SHAKE_SHARE: Final = 0.15
 """Share of the work that shaking may take."""
 
 _BARE: Final = "bare"
@@ -323,8 +323,14 @@ class _Search:
             in_place=self._in_place,
         )
 
-    def attempts(self, capacity: int, numbers: Iterable[int]) -> list[_Attempt]:
-        """The greedy results with some settings, none of them improved yet."""
+    def attempts(
+        self, capacity: int, numbers: Iterable[int], room: int = 0
+    ) -> list[_Attempt]:
+        """The greedy results with some settings, none of them improved yet.
+
+        They may be improved in more `room` than they were made for.
+        """
+        room = max(room, capacity)
         found = []
         for number, result in self.starts.at(capacity, numbers):
             if self._progress is not None:
@@ -333,7 +339,7 @@ class _Search:
                 self.problem, result, self.dead, self._annotated
             )
             start = _Found(result, tuple(result.allocations), {}, float("inf"))
-            found.append(_Attempt(self, start, capacity, str(number)))
+            found.append(_Attempt(self, start, room, str(number)))
         return found
 
     def _bare(self, attempt: _Attempt, rung: int) -> _Attempt:
@@ -357,6 +363,7 @@ class _Search:
         short = self.problem.end <= SHORT
         share = work * _FIRST_SHARE
         fastest = math.inf
+        enough = False
         if tried:
             if short:
                 left -= share - tried[0].improve(share, goal)
@@ -380,9 +387,13 @@ class _Search:
             if tried and short:
                 tried.append(self._bare(tried[0], rung))
                 left -= share - tried[-1].improve(share, near)
+            fair = fastest <= bound * _FAIR
             twice = len(_different(tried)) < len(tried)
-            if not twice or fastest > bound * _FAIR:
+            enough = fair and twice
+            if not enough:
                 tried += self._others(rung, tried)
+            if short and support is None and not fair and not twice:
+                tried += self._of_less(rung, fastest)
             for attempt in _different(tried)[:_IMPROVED]:
                 share = min(left, share)
                 left -= share - attempt.improve(share, near)
@@ -391,11 +402,19 @@ class _Search:
         best = min(tried, key=_seconds)
         left = best.improve(left, near)
         best.repack(max(left, work * _PACK_SHARE), near)
-        best.shake(work * _SHAKE_SHARE, near)
+        if not enough:
+            best.shake(work * _SHAKE_SHARE, near)
         found = best.found()
         if below is not None and below.seconds < found.seconds * CLEARLY:
             return below
         return found
+
+    def _of_less(self, rung: int, fastest: float) -> list[_Attempt]:
+        """The greedy plan with half the room, if it may be faster."""
+        below = self._ladder.below(rung)
+        if below is None or self._ladder.bound(below) > fastest:
+            return []
+        return self.attempts(below, (PLAIN,), rung)
 
     def _others(self, rung: int, known: Sequence[_Attempt]) -> list[_Attempt]:
         """Plans with other settings, until one makes no difference any more."""
