@@ -18,6 +18,7 @@ from msa.runtime.evaluator.context import Context
 from msa.runtime.evaluator.elements import Array
 from msa.runtime.evaluator.interpreter import Frame, Interpreter
 from msa.runtime.evaluator.values import Value, map_leaves
+from msa.runtime.machine.asynchronous import Places, inner_places
 from msa.runtime.machine.blocks import Block, Extent, Life, Reference
 from msa.runtime.machine.fused_updates import FusedUpdates, split_fusion
 from msa.runtime.machine.hazards import HalfMasks, Output, is_pointwise, references_in
@@ -76,6 +77,7 @@ class Device(Interpreter):
         self._constants: dict[Instruction, Value] = {}
         self._splits: dict[Instruction, FusedUpdates | None] = {}
         self._checked: dict[Instruction, int] = {}
+        self._waiting: dict[Computation, Places] = {}
 
     # -- what the interpreter asks for ---------------------------------------------
 
@@ -92,11 +94,18 @@ class Device(Interpreter):
         return value
 
     def starts_late(self, step: Step) -> bool:
-        """Asynchronous computations run at either end."""
-        del step
+        """Asynchronous computations run at either end, and might all the way.
+
+        Until one that is late runs, its inner places are scribbled over at each step.
+        """
         if self._timing == "eager":
             return False
-        return self._timing == "late" or self._chance.random() < 0.5
+        late = self._timing == "late" or self._chance.random() < 0.5
+        if late:
+            instruction = step.instruction
+            places = inner_places(instruction, self.placement)
+            self._waiting[instruction.called_computations[0]] = places
+        return late
 
     def entered(self, frame: Frame, caller: Step | None) -> None:
         """A computation with several call sites gets buffers of its own per call.
@@ -104,6 +113,7 @@ class Device(Interpreter):
         A loop may write to its scratch whenever it is the loop's turn.
         """
         self.spaces.forget(frame.code.computation)
+        self._waiting.pop(frame.code.computation, None)
         if caller is not None and caller.instruction.opcode == "while":
             self._scribble(caller.instruction)
 
@@ -140,6 +150,9 @@ class Device(Interpreter):
     def compute(self, step: Step, operands: Sequence[Value]) -> Value:
         """Execute one instruction."""
         self.spaces.tick()
+        for places in self._waiting.values():
+            for name, place in places.items():
+                self.spaces.claim_scratch(name, *place)
         instruction = step.instruction
         opcode = instruction.opcode
         scratch = self._scribble(instruction)
