@@ -15,6 +15,7 @@ import msa
 import msa.testing
 from msa.errors import ExecutionError, FileFormatError, OptionsError, TargetError
 from msa.report import SweepResult, SweepRow, sweep
+from msa.report.sweeping import _units, process_pool
 
 TEXT = """
 HloModule m, is_scheduled=true
@@ -55,6 +56,39 @@ def test_a_target_given_twice_is_planned_once() -> None:
         [msa.parse(TEXT)], [*TARGETS, *TARGETS], progress=lambda *x: told.append(x)
     )
     assert (len(result.rows), len(told)) == (6, 3)
+
+
+def test_processes_give_the_same_rows(tmp_path: Path) -> None:
+    longer = TEXT.replace("b = ", "x = f32[8]{0} parameter(1)\n  b = ")
+    modules = {"a": msa.parse(TEXT), "b": msa.parse(longer)}
+    told: list[object] = []
+    journal = tmp_path / "journal"
+    with process_pool(2) as pool:
+        rows = sweep(
+            modules,
+            TARGETS,
+            executor=pool,
+            journal=journal,
+            progress=lambda *x: told.append(x),
+        )
+    assert rows == swept(modules)
+    assert told == [("sweep", n, 6) for n in range(1, 7)]
+    assert len(journal.read_text().splitlines()) == 6
+
+
+def test_a_worker_plans_one_module_on_several_targets() -> None:
+    jobs = [("a", "x" * 10, t) for t in TARGETS * 4]
+    jobs += [("b", "y" * 1000, t) for t in TARGETS * 4]
+    everything = range(len(jobs))
+    with process_pool(2) as pool:
+        units = _units(jobs, everything, pool)
+    # No unit is more than half of what a worker does; the long ones come first, the
+    # short ones are one unit together.
+    assert sorted(i for unit in units for i in unit) == list(everything)
+    assert [len(unit) for unit in units] == [3] * 4 + [12]
+    assert all(len({jobs[i][0] for i in unit}) == 1 for unit in units)
+    with ThreadPoolExecutor(2) as threads:
+        assert len(_units(jobs, everything, threads)) == len(jobs)
 
 
 @pytest.mark.parametrize("left", [0, 3, 40, -1])

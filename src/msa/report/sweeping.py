@@ -23,7 +23,7 @@ from concurrent.futures import (
 )
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from msa.assignment import Options, assign
 from msa.errors import ExecutionError, FileFormatError, MsaError, OptionsError
@@ -39,6 +39,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Progress = Callable[[str, int, int], None]
+
+_UNITS: Final = 2
+"""Units of work for each worker."""
+
+_LONG: Final = 1_000_000
+"""Bytes of text to plan that take some seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +253,7 @@ def process_pool(jobs: int | None = None) -> ProcessPoolExecutor:
 
 
 def plan_row(name: str, text: str, target: Target, options: Options) -> SweepRow:
-    """Plan one module on one target: the unit of work sent to an executor."""
+    """Plan one module on one target."""
     start = SweepRow(name, target.name, target.alternate_memory_bytes)
     try:
         plan = assign(_parsed(text), target, options)
@@ -305,17 +311,23 @@ def _run(
     progress: Progress | None,
     journal: str | Path | None,
 ) -> None:
-    futures: dict[Future[SweepRow], int] = {}
+    futures: dict[Future[list[SweepRow]], list[int]] = {}
     # Some executors take work for the same that is given the same arguments, even if
     # it was cancelled.
     call = uuid.uuid4().hex
+    count = 0
     try:
-        for i in todo:
-            futures[executor.submit(_called, call, *jobs[i], options)] = i
-        for count, future in enumerate(_completed(futures)):
-            _keep(finished, keys[futures[future]], future.result(), journal)
-            if progress is not None:
-                progress("sweep", count + 1, len(todo))
+        for unit in _units(jobs, todo, executor):
+            name, text, _ = jobs[unit[0]]
+            targets = [jobs[i][2] for i in unit]
+            future = executor.submit(_called, call, name, text, targets, options)
+            futures[future] = unit
+        for future in _completed(futures):
+            for i, row in zip(futures[future], future.result(), strict=True):
+                _keep(finished, keys[i], row, journal)
+                count += 1
+                if progress is not None:
+                    progress("sweep", count, len(todo))
     except (BrokenExecutor, CancelledError) as error:
         raise ExecutionError(
             f"the executor lost work: {type(error).__name__} {error}".rstrip(),
@@ -328,13 +340,40 @@ def _run(
 
 
 def _called(
-    call: str, name: str, text: str, target: Target, options: Options
-) -> SweepRow:
-    """`plan_row`, told apart by the call that asked for it."""
-    return plan_row(name, text, target, options)
+    call: str, name: str, text: str, targets: Sequence[Target], options: Options
+) -> list[SweepRow]:
+    """Plans of one module on some targets, by the call that wants them."""
+    return [plan_row(name, text, target, options) for target in targets]
 
 
-def _completed(futures: Mapping[Future[SweepRow], int]) -> Iterable[Future[SweepRow]]:
+def _units(
+    jobs: Sequence[tuple[str, str, Target]], todo: Sequence[int], executor: Executor
+) -> list[list[int]]:
+    """Jobs that one worker does in a row: plans of one module, which it reads once.
+
+    A worker of a process pool gets two units or more, the longest first, so that
+    all end together; none takes long, as rows are kept when their unit is done. For
+    other executors, every job is a unit.
+    """
+    if not isinstance(executor, ProcessPoolExecutor):
+        return [[i] for i in todo]
+    workers: int = getattr(executor, "_max_workers", os.cpu_count() or 1)
+    total = sum(len(jobs[i][1]) for i in todo)
+    most = min(_LONG, total // (_UNITS * workers))
+    units: list[list[int]] = []
+    for i in todo:
+        text = jobs[i][1]
+        same = bool(units) and jobs[units[-1][0]][1] is text
+        if same and (len(units[-1]) + 1) * len(text) <= most:
+            units[-1].append(i)
+        else:
+            units.append([i])
+    return sorted(units, key=lambda unit: -len(unit) * len(jobs[unit[0]][1]))
+
+
+def _completed(
+    futures: Mapping[Future[list[SweepRow]], list[int]],
+) -> Iterable[Future[list[SweepRow]]]:
     """Futures as they finish; other kinds of futures in order of submission."""
     if all(isinstance(future, Future) for future in futures):
         return as_completed(futures)
