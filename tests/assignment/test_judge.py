@@ -300,3 +300,18 @@ def test_nothing_is_said_of_room_where_the_memory_is_empty(strategy: str) -> Non
 def test_reasons_are_words_for_programs_with_sentences_for_people() -> None:
     assert len({reason.sentence for reason in Reason}) == len(Reason)
     assert all(reason == reason.name.lower() for reason in Reason)
+
+
+def test_a_reader_that_is_removed_is_said_to_be_removed() -> None:
+    """Nothing reads `unused`, so the planned module does not have it."""
+    module = msa.parse("""
+HloModule m, is_scheduled=true
+ENTRY main {
+  p = f32[1024]{0} parameter(0)
+  unused = f32[1024]{0} tanh(p)
+  ROOT r = f32[1024]{0} negate(p)
+}""")
+    plan = msa.assign(module, V5E)
+    (use,) = (u for u in plan.why_not("p").values[0].slow if "unused" in u.uses[0])
+    assert use.reason is Reason.NO_GAIN
+    assert use.lines()[1].strip() == "unused (step 1) is removed: nothing reads it"

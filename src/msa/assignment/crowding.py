@@ -174,12 +174,6 @@ class Occupancy:
             capacity=self._machine.capacity,
         )
 
-    def hole(self, value: Value, start: int, end: int) -> int:
-        """Size of the largest aligned hole that others leave for a whole span."""
-        there = (self._starts <= end) & (self._ends >= start)
-        there &= ~self._belongs(self._problem.buffers[value.buffer])
-        return self._largest_hole(self._cover(np.flatnonzero(there)))
-
     def _belongs(self, values: Sequence[int]) -> NDArray[np.bool_]:
         """Which pieces are of one of these values."""
         mine: NDArray[np.bool_] = self._owners == values[0]

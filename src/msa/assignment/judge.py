@@ -277,6 +277,11 @@ class Judge:
         name = problem.names[step]
         if not traffic.trips(step):
             details, change = (f"{name} (step {step}) never runs",), ""
+        elif traffic.is_removed(step):
+            details, change = (
+                (f"{name} (step {step}) is removed: nothing reads it",),
+                "",
+            )
         else:
             details = (
                 (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from msa.assignment.allocation import (
@@ -59,15 +58,17 @@ class CopyJudge:
         if found.reason is not Reason.OPEN:
             return found
         need = value.size / self._traffic.rate
-        latest = self._traffic.latest(ready + 1, done - 1, need)
-        start = self._own(latest, problem.region_of[home])
-        many = self._too_many(start, use.step)
-        if many is not None:
-            return many
-        room = self._room.crowding(value, start, use.step)
-        if not room.missing_in_one_piece:
-            opened = self.open("copy", start, use.step, room.hole)
-            return replace(opened, details=(*opened.details, *found.details))
+        region = problem.region_of[home]
+        for hidden in (need, need - gain):  # all of it, or as much as pays
+            latest = self._traffic.latest(ready + 1, done - 1, max(hidden, 0.0))
+            start = self._own(latest, region)
+            many = self._too_many(start, use.step)
+            if many is not None:
+                return many
+            room = self._room.crowding(value, start, use.step)
+            if not room.missing_in_one_piece:
+                waited = need - self._traffic.left(latest, done - 1)
+                return self.open("copy", start, use.step, room.hole, waited)
         return Finding(
             Reason.NO_ROOM,
             "copy",
@@ -135,18 +136,19 @@ class CopyJudge:
                     f", of which other copies leave {format_seconds(left)}; {worth}"
                 )
                 return self._crowded(movers, (way, start, end), figures, need - left)
-        opened = self.open(way, start, end, None)
-        if left >= need:
-            return opened
-        waited = f"{text}, of which {format_seconds(need - left)} would be waited for"
-        return replace(opened, details=(waited,))
+        return self.open(way, start, end, None)
 
-    def open(self, way: Way, start: int, end: int, hole: int | None) -> Finding:
-        """Nothing stands in the way."""
+    def open(
+        self, way: Way, start: int, end: int, hole: int | None, waited: float = 0.0
+    ) -> Finding:
+        """Nothing stands in the way, also if a copy is `waited` for some seconds."""
         line = f"in {steps_text(start, end)} there is enough idle copy bandwidth"
         if hole is not None:
             line = f"in {steps_text(start, end)} a hole of {exact(hole)} is left free"
-        details = (line,)
+        details = [line]
+        if waited > 0.0:
+            more = f"a copy would be waited for {format_seconds(waited)} there"
+            details.append(f"{more}, less than it saves")
         change = 'strategy="search" decides anew what one pass leaves open'
         if self._options.strategy == "search":
             effort = self._options.effort
@@ -154,7 +156,13 @@ class CopyJudge:
                 f"the search (effort {effort}) left it so; a higher effort tries more"
             )
         return Finding(
-            Reason.OPEN, way, start, end, Reason.OPEN.sentence, details, change=change
+            Reason.OPEN,
+            way,
+            start,
+            end,
+            Reason.OPEN.sentence,
+            tuple(details),
+            change=change,
         )
 
     def _crowded(

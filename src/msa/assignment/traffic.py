@@ -89,6 +89,10 @@ class Traffic:
         """How often a step runs."""
         return float(self._trips[step])
 
+    def is_removed(self, step: int) -> bool:
+        """Whether the step is not in the planned module, as nothing reads its result."""
+        return bool(self._loads.total[step] < 0.0)
+
     def gain(self, step: int, read: float, written: float = 0.0) -> float:
         """Seconds that a run saves if these bytes of a step move to fast memory."""
         machine = self._machine
@@ -113,10 +117,13 @@ class Traffic:
         return self._between(self._left, start, end)
 
     def latest(self, start: int, end: int, seconds: float) -> int:
-        """The latest step from which to `end` so much of `left` remains; or `start`."""
+        """The latest step from which to `end` so much of `left` remains; or `start`.
+
+        It is the step after `end` if no time is asked for.
+        """
         goal = self._left[end + 1] - seconds * max(self._trips[end], 1.0)
         found = int(np.searchsorted(self._left, goal, side="right")) - 1
-        return max(start, min(found, end))
+        return max(start, min(found, end + 1))
 
     def movers(self, start: int, end: int) -> list[Mover]:
         """Copies that move bytes in a span, those that move the most first."""
