@@ -11,8 +11,10 @@ from typing import Any
 
 from msa.analysis import alias
 from msa.analysis.in_place import InPlacePairs
-from msa.assignment import allocation_values, required
+from msa.assignment import allocation_values, build_values, required
 from msa.assignment.ledgers.free_space import FreeSpace
+from msa.assignment.lowering import tuples
+from msa.assignment.lowering.state import LoweringState
 from msa.heap.chunk import Chunk
 
 Patch = tuple[Any, str, Callable[..., Any]]
@@ -20,6 +22,9 @@ Patch = tuple[Any, str, Callable[..., Any]]
 _commit = FreeSpace.commit
 _find = FreeSpace.find
 _pairs = InPlacePairs.__call__
+_home = allocation_values._home
+_record = LoweringState.record_transfer
+_update = LoweringState.update_uses
 
 
 def _nothing(*_: Any, **__: Any) -> None:
@@ -28,6 +33,14 @@ def _nothing(*_: Any, **__: Any) -> None:
 
 def _yes(*_: Any, **__: Any) -> bool:
     return True
+
+
+def _no(*_: Any, **__: Any) -> bool:
+    return False
+
+
+def _empty(*_: Any, **__: Any) -> list[Any]:
+    return []
 
 
 def _ends_early(self: FreeSpace, start: int, end: int, chunk: Chunk) -> None:
@@ -67,6 +80,40 @@ def _without(opcode: str) -> Callable[..., Any]:
     return pairs
 
 
+def _timed(start: int, end: int, *, prefetches: bool) -> Callable[..., Any]:
+    """Copies of one direction are put elsewhere in the schedule than was planned."""
+
+    def record(
+        self: LoweringState, allocation: Any, first: Any, last: Any, at: int, by: int
+    ) -> None:
+        if allocation.is_alternate is prefetches:
+            at, by = at + start, by + end
+        _record(self, allocation, first, last, at, by)
+
+    return record
+
+
+def _without_last(self: LoweringState, uses: Any, producer: Any) -> None:
+    _update(self, list(uses)[:-1], producer)
+
+
+def _without_first(self: LoweringState, uses: Any, producer: Any) -> None:
+    _update(self, list(uses)[1:], producer)
+
+
+def _as_it_is(self: LoweringState, producer: Any, shape: Any) -> Any:
+    del self, shape
+    return producer
+
+
+def _first_place(created: Any, use: Any, problem: Any) -> Any:
+    region = problem.region_of[use.step]
+    for item in created:
+        if item.position.step < use.step and item.region == region:
+            return item
+    return _home(created, use, problem)
+
+
 RULES: dict[str, Patch] = {
     "places end a step early": (FreeSpace, "commit", _ends_early),
     "places begin a step late": (FreeSpace, "commit", _begins_late),
@@ -83,8 +130,18 @@ RULES: dict[str, Patch] = {
     "fused updates are not in place": (InPlacePairs, "__call__", _without("fusion")),
     "scatters are not in place": (InPlacePairs, "__call__", _without("scatter")),
     "uses know no aliases": (allocation_values, "_find_aliases", _nothing),
-    "uses know no aliases in regions": (allocation_values, "_alias_into_regions", _nothing),
+    "uses know no aliases in regions": (allocation_values, "_aliases_inside", _empty),
     "uses know no aliases out of branches": (allocation_values, "_alias_out_of_branch", _nothing),
     "inputs and outputs may be anywhere": (required, "_require_buffer", _nothing),
     "results of calls may be anywhere": (required, "_require_call_result", _nothing),
+    "loops do not tie their own parameters": (alias, "_join_own_parameters", _nothing),
+    "asynchronous computations are as others": (build_values, "_is_inside_asynchronous", _no),
+    "uses read the first place of a value": (allocation_values, "_home", _first_place),
+    "chains may be in pieces": (allocation_values, "_starts_or_updates", _no),
+    "the last use reads the old place": (LoweringState, "update_uses", _without_last),
+    "the first use reads the old place": (LoweringState, "update_uses", _without_first),
+    "readers get what has another shape": (LoweringState, "as_shape", _as_it_is),
+    "tuples are never rebuilt": (tuples, "already_holds", _yes),
+    "prefetches start early": (LoweringState, "record_transfer", _timed(-3, 0, prefetches=True)),
+    "evictions end late": (LoweringState, "record_transfer", _timed(0, 4, prefetches=False)),
 }  # fmt: skip
