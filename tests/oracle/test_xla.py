@@ -5,7 +5,7 @@ a form without fusions and layouts (see `portable`). Each module runs in a proce
 its own: the compiler aborts on what it does not like.
 
 What XLA cannot run: `host_callback` (its callbacks lived in another process). The
-modules in `TOO_LARGE` are left out for time and memory.
+largest, `gpt36_train`, takes three minutes of CPU time and 12 GB.
 """
 
 from __future__ import annotations
@@ -19,22 +19,19 @@ from pathlib import Path
 
 import pytest
 
+from oracle.tolerance import TOLERANCES, holds
+
 SHARED = os.environ.get("MSA_SHARED")
 CORPUS = Path(SHARED or ".") / "corpus"
 TESTS = Path(__file__).parent.parent
-TOO_LARGE = {"gpt36_train"}
 REFUSED = {
     "host_callback": "its callbacks lived in another process",
 }
-TOLERANCES = {"f64": 1e-9, "f32": 1e-4, "c64": 1e-4, "bf16": 2e-2, "f16": 2e-3}
-"""Largest error allowed, relative to the largest magnitude of the array."""
-
 LOOSER = {
-    "cond_switch": 2e-3,  # sines of large numbers
-    "gpt2_scan_train": 5e-4,  # one output of 50 (2.2e-4), the others keep 1e-4
-    "linalg_zoo": 2e-3,  # eigenvectors of close eigenvalues
-    "resnet20_cifar_train": 2e-3,  # 7,000 instructions deep
+    "gpt36_train": TOLERANCES["bf16"],  # its f32 results are made from bf16 ones
+    "linalg_zoo": 2e-3,  # eigenvectors of close eigenvalues, made by LAPACK
 }
+"""Where there is no form in double precision (see `tolerance`)."""
 
 pytestmark = [
     pytest.mark.oracle,
@@ -49,8 +46,7 @@ pytestmark = [
 def modules() -> list[str]:
     if not CORPUS.is_dir():
         return []
-    names = {path.name.split(".")[0] for path in CORPUS.glob("*.opt.hlo*")}
-    return sorted(names - TOO_LARGE)
+    return sorted({path.name.split(".")[0] for path in CORPUS.glob("*.opt.hlo*")})
 
 
 @pytest.mark.parametrize("name", modules())
@@ -68,7 +64,4 @@ def test_equals_xla(name: str) -> None:
     )
     assert done.returncode == 0, done.stderr[-2000:]
     for row in json.loads(done.stdout.splitlines()[-1]):
-        limit = TOLERANCES.get(row["type"], 0)
-        if limit:
-            limit = max(limit, LOOSER.get(name, 0))
-        assert row["error"] <= limit, row
+        assert holds(row) or row["error"] <= LOOSER.get(name, 0), row
