@@ -79,6 +79,7 @@ def _droppable(problem: Problem, draft: AllocationSequence) -> list[CopyAllocati
         copy
         for copy in draft.copies()
         if copy.is_alternate
+        and not problem.values[copy.value].pinned
         and copy.replaces is None
         and copy.existing_start is None
         and copy.cross_program_index is None
@@ -121,13 +122,16 @@ def _without_buffers(
 def first_half(problem: Problem, draft: AllocationSequence) -> AllocationSequence:
     """The half of the buffers that was decided first, with all scratch.
 
-    Buffers are independent of each other: every one that is left is whole.
+    Buffers are independent of each other: every one that is left is whole. Those that
+    have to be in alternate memory stay.
     """
-    order: dict[int, int] = {}
+    pinned = {value.buffer for value in problem.values if value.pinned}
+    order = dict.fromkeys(pinned, -1)
     for allocation in draft:
         if allocation.value >= 0:
-            order.setdefault(problem.values[allocation.value].buffer, len(order))
-    kept = len(order) // 2
+            buffer = problem.values[allocation.value].buffer
+            order.setdefault(buffer, len(order) - len(pinned))
+    kept = (len(order) - len(pinned)) // 2
     return AllocationSequence(
         a for a in draft if a.value < 0 or order[problem.values[a.value].buffer] < kept
     )

@@ -8,9 +8,10 @@ from typing import Final
 from msa.assignment.algorithm import AllocationResult
 from msa.assignment.allocation import AllocationSequence, Use
 from msa.assignment.estimate import Estimator, Flow
-from msa.assignment.options import CostAnalysisPicker, Options
+from msa.assignment.options import Options
 from msa.assignment.outcomes import Decision, Outcome, Served
 from msa.assignment.problem import Problem
+from msa.assignment.refine.allowed import may_refine, may_retime
 from msa.assignment.refine.draft import duplicate
 from msa.assignment.refine.losses import drop_losses
 from msa.assignment.refine.retime import Retimer
@@ -81,31 +82,3 @@ def _with_losses(
 
 def _fast_uses(allocations: AllocationSequence) -> set[tuple[int, Use]]:
     return {(a.value, use) for a in allocations.in_alternate() for use in a.uses}
-
-
-def may_refine(problem: Problem, options: Options) -> bool:
-    """Whether nothing that was asked for fixes the decisions."""
-    return not (
-        options.faithful
-        or options.always_spill_to_default_memory
-        or options.buffer_colorings
-        or options.sync_replacement
-        or options.block_prefetched_positions
-        or options.hlo_position_to_custom_call_prefetch_details
-        or options.enable_window_prefetch
-        or options.post_allocation_transformation_fn is not None
-        or any(value.pinned for value in problem.values)
-    )
-
-
-def may_retime(options: Options) -> bool:
-    """Whether copies may start and end at other times."""
-    return (
-        isinstance(options.prefetch_interval_picker, CostAnalysisPicker)
-        and options.cost_analysis
-        and options.max_outstanding_prefetches < 0
-        and options.max_outstanding_evictions < 0
-        and not options.enforce_prefetch_fifo_order
-        and not options.preferred_prefetch_overrides
-        and not options.memory_bound_loop_optimizer_options.enabled
-    )

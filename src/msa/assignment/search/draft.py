@@ -13,6 +13,7 @@ from msa.assignment.allocation import (
 )
 from msa.assignment.problem import Problem
 from msa.assignment.search.layout import Layout
+from msa.assignment.search.limits import Limits
 from msa.assignment.search.timeline import Timeline
 from msa.heap.chunk import Chunk
 
@@ -33,6 +34,7 @@ class Draft:
         layout: chunks of those in alternate memory.
         allocations: by number; numbers ascend in order of decision.
         of_place: position → numbers of the allocations there.
+        keeps_limits: whether no limit was broken at the beginning; later, none is.
     """
 
     def __init__(
@@ -42,21 +44,30 @@ class Draft:
         capacity: int,
         alignment: int,
         dead: Set[int] = frozenset(),
+        limits: Limits | None = None,
     ) -> None:
         self.timeline = Timeline(problem, dead)
         self.layout = Layout(capacity, alignment)
         self.allocations: dict[int, Allocation] = {}
         self.of_place: dict[Position, list[int]] = {}
+        self.keeps_limits = True
+        self._limits = limits
         self._next = 0
         for allocation in allocations:
+            self.keeps_limits &= self._is_admitted(allocation)
             self._enter(self._next, allocation)
             self._next += 1
         self.timeline.commit()
+
+    def _is_admitted(self, allocation: Allocation) -> bool:
+        return self._limits is None or self._limits.admit(allocation)
 
     def _enter(self, number: int, allocation: Allocation) -> None:
         self.allocations[number] = allocation
         self.of_place.setdefault(_place(allocation), []).append(number)
         self.timeline.add(number, allocation)
+        if self._limits is not None:
+            self._limits.add(allocation)
         if allocation.is_alternate and allocation.chunk is not None:
             chunk = allocation.chunk
             self.layout.add(
@@ -67,6 +78,8 @@ class Draft:
         allocation = self.allocations.pop(number)
         self.of_place[_place(allocation)].remove(number)
         self.timeline.remove(number, allocation)
+        if self._limits is not None:
+            self._limits.remove(allocation)
         if allocation.is_alternate and allocation.chunk is not None:
             self.layout.remove(number)
         return allocation
@@ -82,9 +95,15 @@ class Draft:
     def put(
         self, allocations: Sequence[Allocation], size: int
     ) -> tuple[tuple[int, Allocation], ...] | None:
-        """Add allocations at one place, with chunks; None, and nothing done: no room."""
+        """Add allocations at one place, with chunks; None, and nothing done: no room.
+
+        Nor may they break a limit.
+        """
         came: list[tuple[int, Allocation]] = []
         for allocation in allocations:
+            if not self._is_admitted(allocation):
+                self.take_out(came)
+                return None
             if allocation.is_alternate:
                 offset = self.layout.find(allocation.start, allocation.end, size)
                 if offset is None:
@@ -99,11 +118,17 @@ class Draft:
 
     def put_together(
         self, allocations: Sequence[Allocation], offset: int, size: int
-    ) -> tuple[tuple[int, Allocation], ...]:
-        """Add allocations, those in alternate memory at one offset that is free."""
+    ) -> tuple[tuple[int, Allocation], ...] | None:
+        """Add allocations, those in alternate memory at one offset that is free.
+
+        None, and nothing done, if they break a limit.
+        """
         came: list[tuple[int, Allocation]] = []
         shared = AliasedOffset(offset)
         for allocation in allocations:
+            if not self._is_admitted(allocation):
+                self.take_out(came)
+                return None
             if allocation.is_alternate:
                 allocation.chunk = Chunk(offset, size)
                 allocation.aliased_offset = shared

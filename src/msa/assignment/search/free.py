@@ -16,6 +16,7 @@ from msa.assignment.allocation import (
     CopyAllocation,
     PinnedAllocation,
     Position,
+    SlicedCopyAllocation,
     Use,
 )
 from msa.assignment.problem import Problem, Value
@@ -23,6 +24,9 @@ from msa.hlo.opcode import RUNNING_OPCODES
 
 _ASYNC: Final = ("-start", "-done", "-update")
 _OTHER: Final = frozenset({"recv", "send"})
+_MADE: Final = frozenset({PinnedAllocation, CopyAllocation, SlicedCopyAllocation})
+"""Kinds of allocations that free places have."""
+
 _KINDS: Final = frozenset({"entry", "body", "condition", "branch"})
 
 
@@ -133,8 +137,7 @@ class _Finder:
                 self._served[allocation.value, use] = allocation.position
             source = allocation.depends_on
             if source is not None and (
-                source.position != allocation.position
-                or not isinstance(allocation, CopyAllocation)
+                source.position != allocation.position or not allocation.is_copy_like
             ):
                 self._needed |= {source.position, allocation.position}
 
@@ -178,7 +181,7 @@ class _Finder:
             return None
         if problem.runs_asynchronously[region]:
             return None  # what lies there would have to last as long as the operation
-        if any(type(a) not in (PinnedAllocation, CopyAllocation) for a in here):
+        if any(type(a) not in _MADE for a in here):
             return None
         ties = self._ties(value, home, [use for _, use in uses])
         tied = not alone or self._is_made_of_another(value, home) or bool(ties)

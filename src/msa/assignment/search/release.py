@@ -19,6 +19,7 @@ from msa.assignment.allocation import (
     ParentAllocation,
     PinnedAllocation,
     Position,
+    SlicedCopyAllocation,
 )
 from msa.assignment.problem import Problem
 from msa.assignment.search.draft import Draft
@@ -27,7 +28,13 @@ from msa.assignment.search.improve import LESS
 from msa.assignment.search.record import without_buffers
 
 _KINDS: Final = frozenset(
-    {PinnedAllocation, CopyAllocation, MirroredAllocation, ParentAllocation}
+    {
+        PinnedAllocation,
+        CopyAllocation,
+        SlicedCopyAllocation,
+        MirroredAllocation,
+        ParentAllocation,
+    }
 )
 
 

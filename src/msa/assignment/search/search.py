@@ -24,11 +24,12 @@ from msa.assignment.allocation import Allocation, Position
 from msa.assignment.estimate import Estimator
 from msa.assignment.options import Options
 from msa.assignment.problem import Problem
-from msa.assignment.refine import may_refine, may_retime
+from msa.assignment.refine import search_hindrance
 from msa.assignment.search.draft import Draft
 from msa.assignment.search.free import FreePlace, free_places
 from msa.assignment.search.improve import LESS, Improver
 from msa.assignment.search.ladder import CLEARLY, EQUAL, NEAR, SHORT, Ladder
+from msa.assignment.search.limits import Limits
 from msa.assignment.search.record import result_of, without_buffers
 from msa.assignment.search.release import (
     movable_buffers,
@@ -188,6 +189,8 @@ class _Attempt:
                 return
             draft = search.draft(repacked.allocations, self._capacity)
             budget -= repacked.cost + draft.timeline.work
+            if not draft.keeps_limits:
+                return
             improver = self._begin(draft)
             budget = improver.run(budget, goal, repacked.places)
             if improver.seconds > self.seconds * LESS:
@@ -289,6 +292,7 @@ class _Search:
     ) -> None:
         self.problem = problem
         self.seed = options.seed
+        self._options = options
         self._alignment = options.alignment_in_bytes or problem.machine.alignment
         shrunk = math.sqrt(min(1.0, _STEADY / max(problem.end, 1)))
         self._work = _WORK * options.effort * problem.end * shrunk
@@ -309,7 +313,14 @@ class _Search:
 
     def draft(self, allocations: Iterable[Allocation], capacity: int) -> Draft:
         """A draft of a plan with some room."""
-        return Draft(self.problem, allocations, capacity, self._alignment, self.dead)
+        return Draft(
+            self.problem,
+            allocations,
+            capacity,
+            self._alignment,
+            self.dead,
+            Limits.of(self._options),
+        )
 
     def free(
         self, allocations: Iterable[Allocation], capacity: int
@@ -480,9 +491,7 @@ def run_search(
     The work is proportional to the effort and the number of steps; to the root of it
     in long programs.
     """
-    if options.effort <= 0 or not may_refine(problem, options):
-        return first
-    if not may_retime(options) or options.size_fn is not None or options.slicing:
+    if search_hindrance(problem, options):
         return first
     capacity = options.max_size_in_bytes or problem.machine.capacity
     if before is None:

@@ -203,6 +203,9 @@ class _Bringing:
                 assert plain is not None
                 changes.append(Change(position, gone, plain))
         came = draft.put_together(made, offset, tied.size)
+        if came is None:
+            draft.undo(changes)
+            return None
         changes.append(Change(tied.places[0].place.position, (), came))
         return changes
 
