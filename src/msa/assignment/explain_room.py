@@ -8,6 +8,7 @@ from msa.assignment.crowding import Crowding, Holder
 from msa.assignment.finding import Competitor
 from msa.assignment.options import Options
 from msa.assignment.problem import Problem
+from msa.assignment.search_note import search_note
 from msa.units import format_bytes
 
 _NAMED: Final = 6
@@ -68,7 +69,7 @@ def _holders(holders: tuple[Holder, ...]) -> str:
     return ", ".join(named)
 
 
-def room_change(found: Crowding, options: Options) -> str:
+def room_change(problem: Problem, found: Crowding, options: Options) -> str:
     """What would have to change for room."""
     if found.enough:
         names = " or ".join(found.enough[:3])
@@ -85,8 +86,6 @@ def room_change(found: Crowding, options: Options) -> str:
         )
     else:
         parts.append("or if its neighbours lay closer together")
-    if options.strategy == "search":
-        parts.append(f"the search (effort {options.effort}) found no better exchange")
-    else:
-        parts.append('strategy="search" tries such exchanges')
+    did, does = "found no better exchange", "tries such exchanges"
+    parts.append(search_note(problem, options, did, does))
     return "; ".join(parts)

@@ -182,7 +182,7 @@ class Judge:
                 Reason.NO_ROOM.sentence,
                 room_details(self._problem, found),
                 room_competitors(found),
-                room_change(found, self._options),
+                room_change(self._problem, found, self._options),
             )
         leaving = self._leaving(value, start, gain)
         if leaving is not None:
@@ -238,7 +238,7 @@ class Judge:
             Reason.TIED.sentence,
             (f"{shares}; together:", *room_details(problem, found)),
             room_competitors(found),
-            room_change(found, self._options),
+            room_change(self._problem, found, self._options),
         )
 
     def _is_definable(self, value: Value) -> bool:

@@ -23,6 +23,7 @@ from msa.assignment.finding import Competitor, Finding, Way
 from msa.assignment.options import Options
 from msa.assignment.problem import Problem, Value
 from msa.assignment.reason import Reason
+from msa.assignment.search_note import search_note
 from msa.assignment.traffic import Mover, Traffic
 from msa.units import format_bytes, format_seconds
 
@@ -77,7 +78,7 @@ class CopyJudge:
             Reason.NO_ROOM.sentence,
             room_details(problem, room),
             room_competitors(room),
-            room_change(room, self._options),
+            room_change(problem, room, self._options),
         )
 
     def transfer(
@@ -149,12 +150,12 @@ class CopyJudge:
         if waited > 0.0:
             more = f"a copy would be waited for {format_seconds(waited)} there"
             details.append(f"{more}, less than it saves")
-        change = 'strategy="search" decides anew what one pass leaves open'
-        if self._options.strategy == "search":
-            effort = self._options.effort
-            change = (
-                f"the search (effort {effort}) left it so; a higher effort tries more"
-            )
+        change = search_note(
+            self._problem,
+            self._options,
+            "left it so; a higher effort tries more",
+            "decides anew what one pass leaves open",
+        )
         return Finding(
             Reason.OPEN,
             way,
