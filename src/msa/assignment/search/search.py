@@ -48,7 +48,7 @@ Progress = Callable[[str, int, int], None]
 _WORK: Final = 80.0
 """Boundaries passed per step of the program and unit of effort."""
 
-_STEADY: Final = 300
+_STEADY: Final = 200
 """Steps of a program, above which the work grows as the square root of the steps."""
 
 _LONG: Final = 1000
