@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,9 @@ from msa.assignment.problem import Problem, Value
 from msa.heap.chunk import Chunk, align_up
 
 Ints = NDArray[np.int64]
+
+_BLOCK: Final = 1 << 18
+"""Cuts looked at together, so that tables of many holders stay small."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +126,8 @@ class Occupancy:
         "_high",
         "_low",
         "_machine",
+        "_name_of",
+        "_numbers",
         "_owners",
         "_pieces",
         "_problem",
@@ -136,6 +142,11 @@ class Occupancy:
         rows = list(_holders(problem, allocations))
         self._pieces = [piece for _, piece in rows]
         self._owners = np.array([owner for owner, _ in rows], np.int64)
+        names = dict.fromkeys(piece.name for piece in self._pieces)
+        self._numbers = {name: number for number, name in enumerate(names)}
+        self._name_of = np.array(
+            [self._numbers[p.name] for p in self._pieces], np.int64
+        )
         self._starts = np.array([p.start for p in self._pieces], np.int64)
         self._ends = np.array([p.end for p in self._pieces], np.int64)
         low = np.array([p.chunk.offset for p in self._pieces], np.int64)
@@ -162,15 +173,16 @@ class Occupancy:
         now = others[(self._starts[others] <= step) & (self._ends[others] >= step)]
         needed = align_up(value.size, self._machine.alignment)
         cover = self._cover(others)
+        holders = sorted((self._pieces[i] for i in now), key=_largest_first)
         return Crowding(
             needed=needed,
             start=start,
             end=end,
             step=step,
             taken=int(taken.max()),
-            hole=self._largest_hole(cover),
-            holders=tuple(sorted((self._pieces[i] for i in now), key=_largest_first)),
-            enough=self._enough(others, now, cover, needed),
+            hole=int(self._largest_holes(cover)[0]),
+            holders=tuple(holders),
+            enough=self._enough(others, holders, cover, needed),
             capacity=self._machine.capacity,
         )
 
@@ -179,42 +191,50 @@ class Occupancy:
         mine: NDArray[np.bool_] = self._owners == values[0]
         return mine if len(values) == 1 else np.isin(self._owners, values)
 
-    def _cover(self, pieces: Ints) -> Ints:
-        """Per cut, in how many of these pieces it lies."""
-        changes = np.zeros(len(self._cuts), np.int64)
-        np.add.at(changes, self._low[pieces], 1)
-        np.add.at(changes, self._high[pieces], -1)
-        return np.cumsum(changes)[:-1]
+    def _cover(self, pieces: Ints, rows: Ints | int = 0, count: int = 1) -> Ints:
+        """Per row and cut, in how many of the row's pieces the cut lies."""
+        cuts = len(self._cuts)
+        low, high = (
+            np.bincount(rows * cuts + bounds[pieces], minlength=count * cuts)
+            for bounds in (self._low, self._high)
+        )
+        return np.cumsum((low - high).reshape(count, cuts), axis=1)[:, :-1]
 
-    def _largest_hole(self, cover: Ints) -> int:
-        free = np.concatenate(([False], cover <= 0, [False]))
-        edges = np.flatnonzero(free[1:] != free[:-1])
-        low, high = self._cuts[edges[::2]], self._cuts[edges[1::2]]
+    def _largest_holes(self, cover: Ints) -> Ints:
+        """Per row, the largest aligned run of bytes without any piece."""
+        free, alignment = cover <= 0, self._machine.alignment
+        busy_until = np.where(free, 0, self._cuts[1:])
+        start = np.maximum.accumulate(busy_until, axis=1)
+        start = -(-start // alignment) * alignment
         # Nothing lies beyond the capacity but what has been given too much.
-        high = np.minimum(high, self._machine.capacity)
-        alignment = self._machine.alignment
-        low = -(-low // alignment) * alignment
-        return max(0, int((high - low).max(initial=0)))
+        end = np.minimum(self._cuts[1:], self._machine.capacity)
+        holes: Ints = np.where(free, end - start, 0).max(axis=1, initial=0)
+        return holes
 
     def _enough(
-        self, others: Ints, now: Ints, cover: Ints, needed: int
+        self, others: Ints, holders: Sequence[Holder], cover: Ints, needed: int
     ) -> tuple[str, ...]:
-        """Names of those there without any one of which the hole is large enough."""
-        names = {self._pieces[i].name for i in now}
-        by_name: dict[str, list[int]] = {}
-        for i in others.tolist():
-            if self._pieces[i].name in names:
-                by_name.setdefault(self._pieces[i].name, []).append(i)
-        gone = np.array([i for rows in by_name.values() for i in rows], np.int64)
-        if self._largest_hole(cover - self._cover(gone)) < needed:
+        """Names of holders without any one of which the hole is large enough."""
+        names = list(dict.fromkeys(holder.name for holder in holders))
+        if not names:
+            return ()
+        wanted = np.array([self._numbers[name] for name in names], np.int64)
+        rows = np.full(len(self._numbers), -1, np.int64)
+        rows[wanted] = np.arange(len(names))
+        row_of = rows[self._name_of[others]]
+        there = others[row_of >= 0]
+        if self._largest_holes(cover - self._cover(there))[0] < needed:
             return ()  # not even without all of them
-        order = sorted(now.tolist(), key=lambda i: _largest_first(self._pieces[i]))
-        return tuple(
-            name
-            for name in dict.fromkeys(self._pieces[i].name for i in order)
-            if self._largest_hole(cover - self._cover(np.array(by_name[name])))
-            >= needed
-        )
+        row_of = row_of[row_of >= 0]
+        found: list[str] = []
+        block = max(1, _BLOCK // len(self._cuts))
+        for first in range(0, len(names), block):
+            some = names[first : first + block]
+            inside = (row_of >= first) & (row_of < first + len(some))
+            alone = self._cover(there[inside], row_of[inside] - first, len(some))
+            large = self._largest_holes(cover - alone) >= needed
+            found += (name for name, fits in zip(some, large, strict=True) if fits)
+        return tuple(found)
 
     def _profile(self, pieces: Ints, start: int, end: int) -> Ints:
         """Per step of a span, the bytes taken; shared addresses count once."""

@@ -29,6 +29,9 @@ from msa.units import format_bytes, format_seconds
 
 _NAMED: Final = 6
 
+_ROUNDING: Final = 1e-6
+"""A copy pays if it is waited for by this share less than it gains."""
+
 
 class CopyJudge:
     """Judges copies that a finished plan does not make."""
@@ -60,7 +63,10 @@ class CopyJudge:
             return found
         need = value.size / self._traffic.rate
         region = problem.region_of[home]
-        for hidden in (need, need - gain):  # all of it, or as much as pays
+        for hidden in (
+            need,
+            need - gain * (1.0 - _ROUNDING),
+        ):  # all of it, or as much as pays
             latest = self._traffic.latest(ready + 1, done - 1, max(hidden, 0.0))
             start = self._own(latest, region)
             many = self._too_many(start, use.step)
@@ -99,8 +105,9 @@ class CopyJudge:
         where = steps_text(start, end) if end >= start else "no step between"
         text = f"a copy of {format_bytes(value.size)} takes {format_seconds(need)}"
         end = max(start, end)
+        pays = gain * (1.0 - _ROUNDING)
         worth = f"it would be waited for longer than the {format_seconds(gain)} saved"
-        if need - have >= gain:
+        if need - have >= pays:
             return Finding(
                 Reason.NO_TIME,
                 way,
@@ -110,7 +117,7 @@ class CopyJudge:
                 (f"{text}; there are {format_seconds(have)} ({where}); {worth}",),
                 change=f"it would be hidden with {format_seconds(need - have)} more",
             )
-        if need - idle >= gain:
+        if need - idle >= pays:
             return Finding(
                 Reason.MEMORY_BUSY,
                 way,
@@ -129,7 +136,7 @@ class CopyJudge:
                     "fast memory"
                 ),
             )
-        if need - left >= gain:
+        if need - left >= pays:
             movers = traffic.movers(start, end)
             if movers:
                 figures = (

@@ -95,6 +95,8 @@ class Traffic:
 
     def gain(self, step: int, read: float, written: float = 0.0) -> float:
         """Seconds that a run saves if these bytes of a step move to fast memory."""
+        if self.is_removed(step):
+            return 0.0
         machine = self._machine
         moved = read + written
         slow = moved / machine.default_bandwidth
