@@ -28,19 +28,16 @@ def free_gaps(used: list[tuple[int, int]], size: int, alignment: int) -> list[Ga
         return [(0, INFINITY)]
     used.sort()
     gaps = []
-    free_from = 0
     top = 0
     for offset, end in used:
-        if offset >= top:
-            # `top` closes a merged run of used ranges; touching runs leave no gap.
-            start = align_up(top, alignment) if top else 0
-            free_from = max(free_from, start)
-            if offset - free_from >= size:
-                gaps.append((free_from, offset))
+        # `top` closes a merged run of used ranges; touching runs leave no gap.
+        if offset - top >= size:
+            start = align_up(top, alignment)
+            if offset - start >= size:
+                gaps.append((start, offset))
+        if end > top:
             top = end
-        elif end > top:
-            top = end
-    gaps.append((max(free_from, align_up(top, alignment)), INFINITY))
+    gaps.append((align_up(top, alignment), INFINITY))
     return gaps
 
 
