@@ -371,12 +371,26 @@ class SanitizerError(ExecutionError):
     """The simulated machine saw an illegal access (use after free, in flight …).
 
     Attributes:
-        kind: what rule was broken, such as `use after free` or `in-flight read`.
-        step: instructions executed before this one.
+        kind: what rule was broken:
+
+            * `use after free`: read after the end of the value's planned life;
+            * `use after overwrite`: read when something else lies there;
+            * `uninitialised read`: read before anything was written;
+            * `read of in-flight destination`, `write to in-flight source` or
+              `destination`: access while a copy is under way;
+            * `unfinished copy`: nobody waited for a copy;
+            * `overlap`, `in-place hazard`, `misplaced slice`: a result on top of what
+              its own instruction reads, or slices that are not side by side;
+            * `read-only`: write to an input or a constant;
+            * `out of bounds`, `no address`, `split storage`: a place that cannot be,
+              seen before anything runs.
+        step: instructions executed before this one; of a place that cannot be, the
+            instruction's place in the schedule of its computation.
         instruction: name of the instruction that made the access.
         space: memory space of the address.
         address, size: the bytes accessed.
-        parties: names of the two values involved, the accessed one first.
+        parties: names of the two values (or memories, or instructions) involved, the
+            accessed one first.
 
     >>> str(SanitizerError("b reads a", kind="use after free", step=3, instruction="b"))
     'step 3, b: use after free: b reads a'

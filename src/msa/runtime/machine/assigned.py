@@ -22,10 +22,11 @@ from msa.analysis.buffer_assignment import (
     Slice,
 )
 from msa.analysis.call_graph import CallGraph
-from msa.errors import SanitizerError
+from msa.analysis.live_ranges import LiveRanges
 from msa.hlo.instruction import Instruction
 from msa.hlo.module import Module
 from msa.hlo.shape import ShapeIndex
+from msa.runtime.machine.faults import misplaced
 from msa.runtime.machine.storage_sets import position_text
 
 PAGE: Final = 4096
@@ -101,11 +102,11 @@ def assigned_places(
             first, known = stated.setdefault(root, (name, place))
             address = bases[place.allocation] + place.offset
             if known.allocation != place.allocation or known.offset != place.offset:
-                raise SanitizerError(
+                raise misplaced(
+                    instruction,
                     f"{first} at {bases[known.allocation] + known.offset} and {name} "
                     f"at {address} must share storage",
                     kind="split storage",
-                    instruction=instruction.name,
                     space=buffers.allocations[place.allocation].color,
                     address=address,
                     size=place.size,
@@ -115,16 +116,43 @@ def assigned_places(
             found.places[root] = (allocation.color, address, sizes[root])
             room = allocation.size - place.offset
             if room < sizes[root]:
-                raise SanitizerError(
+                raise misplaced(
+                    instruction,
                     f"{name} needs {sizes[root]} bytes, its allocation has {room}",
                     kind="out of bounds",
-                    instruction=instruction.name,
                     space=buffers.allocations[place.allocation].color,
                     address=address,
                     size=sizes[root],
-                    parties=(name,),
+                    parties=(name, f"allocation {place.allocation}"),
                 )
     return found
+
+
+def life_ends(
+    live: LiveRanges, locations: Iterable[tuple[tuple[Instruction, ShapeIndex], int]]
+) -> dict[Instruction, list[int]]:
+    """The storage sets that nobody needs any more after an instruction.
+
+    A set is needed while one of its values is live; ranges that touch are one.
+    """
+    ranges: dict[int, set[tuple[int, int]]] = {}
+    for (instruction, index), root in locations:
+        found = ranges.setdefault(root, set())
+        for value in live.alias.dataflow.values_at(instruction, index):
+            bound = live.range_of(value)
+            if bound is not None:
+                found.add((bound.start, bound.end))
+    order = live.schedule.instructions
+    ends: dict[Instruction, list[int]] = {}
+    for root, found in ranges.items():
+        last = -1
+        for start, end in sorted(found):
+            if 0 <= last < start - 1:
+                ends.setdefault(order[last], []).append(root)
+            last = max(last, end)
+        if 0 <= last < len(order):
+            ends.setdefault(order[last], []).append(root)
+    return ends
 
 
 def _rounded(size: int) -> int:

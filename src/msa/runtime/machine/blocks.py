@@ -27,9 +27,19 @@ class Extent:
         address, size: its bytes.
         step: when it was defined.
         overwritten_by: who wrote over it first, or an empty string.
+        freed_by: after which instruction its planned life ended, or an empty string.
+        filled: whether its bytes have been written.
     """
 
-    __slots__ = ("address", "name", "overwritten_by", "size", "step")
+    __slots__ = (
+        "address",
+        "filled",
+        "freed_by",
+        "name",
+        "overwritten_by",
+        "size",
+        "step",
+    )
 
     def __init__(self, name: str, address: int, size: int, step: int) -> None:
         self.name = name
@@ -37,6 +47,8 @@ class Extent:
         self.size = size
         self.step = step
         self.overwritten_by = ""
+        self.freed_by = ""
+        self.filled = True
 
     @property
     def end(self) -> int:
@@ -145,7 +157,7 @@ class Occupancy:
         self._table[extent.address] = extent
 
     def release(self, extent: Extent) -> None:
-        """A value nobody refers to leaves; its bytes become poison."""
+        """A value that nobody needs leaves; its bytes become poison."""
         if self._table.get(extent.address) is extent:
             del self._table[extent.address]
             self.memory.view(extent.address, extent.size)[:] = POISON

@@ -120,6 +120,7 @@ class Device(Interpreter):
     def reached(self, step: Step) -> None:
         """Write to the scratch of an operation that runs other computations."""
         self._scribble(step.instruction)
+        self.spaces.end_lives(step.instruction)
 
     def _scribble(self, instruction: Instruction) -> Extent | None:
         """Fill the scratch of an instruction, if it has some, with poison.
@@ -133,13 +134,19 @@ class Device(Interpreter):
 
     def received(self, step: Step, operands: Sequence[Value], result: Value) -> Value:
         """Store what a collective brought."""
-        instruction = step.instruction
+        made = self._received(step.instruction, operands, result)
+        self.spaces.end_lives(step.instruction)
+        return made
+
+    def _received(
+        self, instruction: Instruction, operands: Sequence[Value], result: Value
+    ) -> Value:
         self._scribble(instruction)
         if instruction.opcode == "send":
             return (operands[0], None, None)
         if instruction.opcode == "recv-done":
             for landing in references_in([operands[0][0]]):
-                self.spaces.check(landing, instruction.name)
+                self.spaces.check(landing, instruction.name, landing=True)
         if instruction.opcode not in _PACKED_STARTS:
             return self._store_tree(instruction, result)
         given = operands[0] if len(operands) == 1 else tuple(operands)
@@ -153,7 +160,11 @@ class Device(Interpreter):
         for places in self._waiting.values():
             for name, place in places.items():
                 self.spaces.claim_scratch(name, *place)
-        instruction = step.instruction
+        made = self._execute(step.instruction, operands)
+        self.spaces.end_lives(step.instruction)
+        return made
+
+    def _execute(self, instruction: Instruction, operands: Sequence[Value]) -> Value:
         opcode = instruction.opcode
         scratch = self._scribble(instruction)
         if opcode == "tuple":
@@ -193,6 +204,7 @@ class Device(Interpreter):
         if opcode == "recv" and not is_host_transfer(instruction):
             for landing in references_in([result[0]]):
                 landing.life.block.cells()[:] = POISON
+                landing.life.extent.filled = False
         return result
 
     # -- definitions -----------------------------------------------------------------

@@ -187,6 +187,8 @@ class Machine:
             runs.append(device.run(module.entry, values))
             del values
         results = drive(runs, topology)
+        for device in devices:
+            device.spaces.finish()
         with np.errstate(all="ignore"):
             outputs = [
                 device.contents(result)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from msa.analysis.buffer_assignment import BufferAssignment
-from msa.errors import ExecutionError, SanitizerError, shown
+from msa.errors import ExecutionError, shown
 from msa.hlo.instruction import Instruction
 from msa.hlo.module import Module
 from msa.hlo.shape import ShapeIndex
@@ -16,7 +16,9 @@ from msa.runtime.machine.assigned import (
     AssignedPlaces,
     assign_buffers,
     assigned_places,
+    life_ends,
 )
+from msa.runtime.machine.faults import memory_text, misplaced
 from msa.runtime.machine.in_place import in_place_pairs
 from msa.runtime.machine.memory import ALIGNMENT, ALTERNATE
 from msa.runtime.machine.storage_sets import (
@@ -45,6 +47,7 @@ class Placement:
     Attributes:
         planned: set -> (offset, bytes) in the alternate memory.
         assigned: places in the other memories; none before `assign`.
+        ends: sets whose lives end with an instruction; none before `assign`.
 
     Raises:
         HloVerifyError: the module is malformed.
@@ -55,6 +58,7 @@ class Placement:
     __slots__ = (
         "alternate_space",
         "assigned",
+        "ends",
         "leaves",
         "locals",
         "module",
@@ -76,6 +80,7 @@ class Placement:
         verify(module)
         self.module = module
         self.assigned = AssignedPlaces()
+        self.ends: dict[Instruction, list[int]] = {}
         self.alternate_space = alternate_space
         self.sets = StorageSets(module, pairs)
         self.spaces = self.sets.spaces()
@@ -113,6 +118,7 @@ class Placement:
         if buffers is not None:
             rest = (x for x in self.sets.locations() if x[1] not in self.planned)
             self.assigned = assigned_places(buffers, rest, self.sizes)
+            self.ends = life_ends(buffers.live, self.sets.locations())
 
     def leaf_sets(self, instruction: Instruction) -> list[tuple[ShapeIndex, int]]:
         """Leaf indices of an instruction with their sets."""
@@ -152,62 +158,68 @@ class Placement:
                     hint="place results of scheduled computations only",
                 )
             root = self.sets.set_of(instruction, index)
-            if self.spaces[root] != self.alternate_space:
-                raise SanitizerError(
-                    f"{key} has a place in the alternate memory but is in space "
-                    f"{self.spaces[root]}",
-                    kind="split storage",
-                    address=offset,
-                    size=size,
-                    parties=(key,),
-                )
+            space = self.alternate_space
+            problem = None
+            parties = (key, memory_text(space))
             known = self.planned.get(root)
-            if known is not None and known[0] != offset:
-                raise SanitizerError(
-                    f"{stated[root]} at {known[0]} and {key} at {offset} must share "
-                    "storage",
-                    kind="split storage",
-                    space=self.alternate_space,
-                    address=offset,
-                    size=size,
-                    parties=(stated[root], key),
+            if self.spaces[root] != space:
+                kind = "split storage"
+                parties = (key, memory_text(self.spaces[root]))
+                problem = (
+                    "has a place in the alternate memory but is in space "
+                    f"{self.spaces[root]}"
                 )
-            if size < self.shards[root]:
-                raise SanitizerError(
-                    f"{key} needs {self.shards[root]} bytes, its place has {size}",
-                    kind="out of bounds",
-                    space=self.alternate_space,
-                    address=offset,
-                    size=size,
-                    parties=(key,),
+            elif known is not None and known[0] != offset:
+                kind, parties = "split storage", (stated[root], key)
+                problem = (
+                    f"at {offset} and {stated[root]} at {known[0]} must share storage"
                 )
-            if offset < 0 or offset + size > capacity:
-                raise SanitizerError(
-                    f"{key} at [{offset}, {offset + size}) lies outside the "
-                    f"{capacity} bytes of the alternate memory",
-                    kind="out of bounds",
-                    space=self.alternate_space,
+            elif size < self.shards[root]:
+                kind = "out of bounds"
+                parties = (key, self._largest_position(root))
+                problem = f"needs {self.shards[root]} bytes, its place has {size}"
+            elif offset < 0 or offset + size > capacity:
+                kind = "out of bounds"
+                problem = (
+                    f"at [{offset}, {offset + size}) lies outside the {capacity} "
+                    "bytes of the alternate memory"
+                )
+            if problem is not None:
+                raise misplaced(
+                    instruction,
+                    f"{key} {problem}",
+                    kind=kind,
+                    space=space,
                     address=offset,
                     size=size,
-                    parties=(key,),
+                    parties=parties,
                 )
             self.planned[root] = (offset, size)
             stated[root] = key
-        for root, space in self.spaces.items():
-            if space == self.alternate_space and root not in self.planned:
-                raise SanitizerError(
-                    f"{self._any_position(root)} is in the alternate memory without "
-                    "an address",
+        self._require_addresses()
+
+    def _require_addresses(self) -> None:
+        """Everything in the alternate memory has a place there."""
+        space = self.alternate_space
+        for (instruction, index), root in self.sets.locations():
+            if self.spaces[root] == space and root not in self.planned:
+                name = position_text(instruction, index)
+                raise misplaced(
+                    instruction,
+                    f"{name} is in the alternate memory without an address",
                     kind="no address",
-                    space=self.alternate_space,
-                    parties=(self._any_position(root),),
+                    space=space,
+                    size=self.sizes[root],
+                    parties=(name, memory_text(space)),
                 )
 
-    def _any_position(self, root: int) -> str:
-        for (instruction, index), number in self.sets.locations():
-            if number == root:
-                return position_text(instruction, index)
-        return "?"
+    def _largest_position(self, root: int) -> str:
+        """A position of a set that needs as many bytes as any."""
+        (instruction, index), _ = max(
+            (x for x in self.sets.locations() if x[1] == root),
+            key=lambda x: x[0][0].shape.subshape(x[0][1]).shard_byte_size(),
+        )
+        return position_text(instruction, index)
 
 
 def _checked(chunks: Any) -> Iterator[tuple[str, tuple[int, int]]]:

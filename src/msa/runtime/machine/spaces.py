@@ -9,6 +9,7 @@ from typing import Any, Final, NoReturn
 
 from msa.errors import SanitizerError
 from msa.hlo.computation import Computation
+from msa.hlo.instruction import Instruction
 from msa.hlo.shape import Shape
 from msa.runtime.machine.blocks import (
     Block,
@@ -19,6 +20,7 @@ from msa.runtime.machine.blocks import (
     Reference,
     SplitBlock,
 )
+from msa.runtime.machine.faults import memory_text
 from msa.runtime.machine.memory import (
     POISON,
     AllocatedMemory,
@@ -163,7 +165,7 @@ class Spaces:
                 f"{name} would overwrite a {block.read_only}",
                 where,
                 block,
-                (name,),
+                (block.extent.name if block.extent else block.read_only, name),
             )
         protected = self._protected.get(block.memory)
         if protected is not None:
@@ -191,7 +193,13 @@ class Spaces:
         """Let an instruction scribble over part of the alternate memory."""
         block = Block(self.alternate, offset, size)
         if not self.alternate.contains(offset, size):
-            self.fail("out of bounds", "scratch lies outside", name, block, (name,))
+            self.fail(
+                "out of bounds",
+                f"the scratch of {name} lies outside",
+                name,
+                block,
+                (f"scratch of {name}", memory_text(self.alternate.space)),
+            )
         life = self.claim(block, f"scratch of {name}", name)
         block.cells()[:] = POISON
         return life.extent
@@ -216,14 +224,32 @@ class Spaces:
                     (other.extent.name, name),
                 )
 
-    def check(self, reference: Reference, where: str) -> None:
-        """Check that a value may be read.
+    def end_lives(self, instruction: Instruction) -> None:
+        """Free the values whose planned lives end with an instruction."""
+        for root in self.placement.ends.get(instruction, ()):
+            block = self._placed.get(root)
+            if block is None or block.extent is None or block.read_only:
+                continue
+            block.extent.freed_by = instruction.name
+            self._occupancies[block.memory].release(block.extent)
+
+    def check(self, reference: Reference, where: str, *, landing: bool = False) -> None:
+        """Check that a value may be read, or (`landing`) that data may arrive there.
 
         Raises:
             SanitizerError: its bytes are not there any more, or not yet.
         """
         life = reference.life
         extent, block = life.extent, life.block
+        if extent.freed_by:
+            self.fail(
+                "use after free",
+                f"{extent.name} (defined at step {extent.step}) was given up after "
+                f"{extent.freed_by}",
+                where,
+                block,
+                (extent.name, extent.overwritten_by or extent.freed_by),
+            )
         if extent.overwritten_by or block.extent is not extent:
             other = extent.overwritten_by
             self.fail(
@@ -233,6 +259,15 @@ class Spaces:
                 where,
                 block,
                 (extent.name, other),
+            )
+        if not extent.filled and not landing:
+            self.fail(
+                "uninitialised read",
+                f"nothing has been written to {extent.name} (there since step "
+                f"{extent.step})",
+                where,
+                block,
+                (extent.name, where),
             )
         for transfer in self._transfers:
             if transfer.target.life is life:
@@ -290,6 +325,19 @@ class Spaces:
                 self.check(target, where)
                 transfer.finish()
                 return
+
+    def finish(self) -> None:
+        """Check at the end of a run that all copies have been waited for."""
+        for transfer in self._transfers:
+            source, target = (x.life for x in (transfer.source, transfer.target))
+            self.fail(
+                "unfinished copy",
+                f"nobody waited for the copy of {source.extent.name} to "
+                f"{target.extent.name}",
+                transfer.name,
+                target.block,
+                (source.extent.name, target.extent.name),
+            )
 
     # -- reports ---------------------------------------------------------------------
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from msa.analysis.async_chains import bound_operands
-from msa.errors import SanitizerError
 from msa.hlo.computation import Computation
 from msa.hlo.instruction import Instruction
 from msa.hlo.module import Module
 from msa.hlo.shape import ShapeIndex
+from msa.runtime.machine.faults import misplaced
 from msa.runtime.machine.in_place import Pair, in_place_pairs
 
 Location = tuple[Instruction, ShapeIndex]
@@ -88,7 +88,8 @@ class StorageSets:
             root = self._find(number)
             known, first = spaces.setdefault(root, (space, (instruction, index)))
             if known != space:
-                raise SanitizerError(
+                raise misplaced(
+                    instruction,
                     f"{position_text(*first)} in space {known} and "
                     f"{position_text(instruction, index)} in space {space} must share "
                     "storage",

@@ -98,6 +98,8 @@ def run_symbolic(
         devices.append(device)
         runs.append(device.run(module.entry, place_arguments(device, module, inputs)))
     results = drive(runs, topology, _Exchange(table, OperationDigests()))
+    for device in devices:
+        device.spaces.finish()
     return devices[0].contents(results[0])
 
 
