@@ -63,3 +63,24 @@ def test_page_and_json_name_reason_competitors_and_change(strategy: str) -> None
     assert decision["reason"] == "no_room"
     assert [c["name"] for c in decision["competitors"]] == [inside]
     assert change in decision["change"]
+
+
+def test_a_difference_says_why_a_value_is_slow_in_one_plan() -> None:
+    """Without room for both, one of `a` and `b` is out; with 8 KiB neither is."""
+    small = msa.Target.preset("tpu_v5e").replace(alternate_memory_bytes=2048)
+    large = small.replace(alternate_memory_bytes=8192)
+    module = msa.parse(CROWDED)
+    first, second = msa.assign(module, small), msa.assign(module, large)
+    wider, narrower = first.diff(second), second.diff(first)
+    outside = {x.value: x for x in wider.changes if x.before == "slow"}
+    assert set(outside) & {"a{}", "b{}"}
+    for change in outside.values():
+        assert change.before_reason == msa.Reason.NO_ROOM
+        assert change.after_reason == ""
+        assert "no room" in wider.to_text()
+        assert "no room" in wider.html()
+        row = next(x for x in wider.to_dict()["changes"] if x["value"] == change.value)
+        assert row["before_reason"] == change.before_reason
+    assert {x.value: x.after_reason for x in narrower.changes if x.after == "slow"} == {
+        name: change.before_reason for name, change in outside.items()
+    }

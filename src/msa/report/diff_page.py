@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
-from msa.report.difference import PlanDiff, ValueChange, signed
+from msa.report.difference import COLUMNS, PlanDiff, ValueChange, signed
 from msa.report.notebook import map_svg, table_html
 from msa.report.page import asset, card, render_page
 from msa.units import format_bytes, format_seconds
@@ -46,22 +46,12 @@ def diff_page(diff: PlanDiff) -> str:
 def _changes(changes: Sequence[ValueChange]) -> str:
     if not changes:
         return ""
-    rows = [
-        (
-            change.value,
-            format_bytes(change.bytes),
-            change.before,
-            change.after,
-            signed(change.seconds),
-        )
-        for change in changes[:_ROWS]
-    ]
-    head = ("value", "bytes", "first", "second", "saves more by")
+    rows = [change.cells() for change in changes[:_ROWS]]
     more = len(changes) - len(rows)
     rest = f"<p>… and {more} more values</p>" if more > 0 else ""
     return (
         "<h2>Values treated differently</h2>"
         '<div class="tools"><input id="filter" type="search" '
         'placeholder="Filter" aria-label="Filter values"></div>'
-        f'<div class="scroll" id="rows">{table_html(head, rows)}</div>{rest}'
+        f'<div class="scroll" id="rows">{table_html(COLUMNS, rows)}</div>{rest}'
     )

@@ -15,6 +15,9 @@ from msa.units import format_bytes, format_seconds
 
 SCHEMA: Final = "msa.diff/1"
 
+COLUMNS: Final = ("value", "bytes", "first", "second", "saves more", "why slow")
+"""Heads of the table of changes."""
+
 _FIGURES: Final = (
     "module",
     "target",
@@ -37,6 +40,8 @@ class ValueChange:
             or `slow`; where these are the same, also what differs (addresses, or
             between which instructions it is copied and kept). Never equal.
         before_seconds, after_seconds: what fast memory saves for it in each plan.
+        before_reason, after_reason: why it is in slow memory all the time, an
+            `msa.Reason`; empty where it is not, or where nobody knows.
     """
 
     value: str
@@ -45,11 +50,24 @@ class ValueChange:
     after: str
     before_seconds: float
     after_seconds: float
+    before_reason: str = ""
+    after_reason: str = ""
 
     @property
     def seconds(self) -> float:
         """Seconds that the second plan saves more (negative: less)."""
         return self.after_seconds - self.before_seconds
+
+    def cells(self) -> tuple[str, str, str, str, str, str]:
+        """One row of a table under `COLUMNS`."""
+        return (
+            self.value,
+            format_bytes(self.bytes),
+            self.before,
+            self.after,
+            f"{'+' if self.seconds > 0 else ''}{signed(self.seconds)}",
+            (self.before_reason or self.after_reason).replace("_", " "),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,18 +106,8 @@ class PlanDiff:
                 format_table(("", "first", "second"), self.figures, right={1, 2})
             )
         if self.changes:
-            body = [
-                (
-                    change.value,
-                    format_bytes(change.bytes),
-                    change.before,
-                    change.after,
-                    f"{'+' if change.seconds > 0 else ''}{signed(change.seconds)}",
-                )
-                for change in self.changes[:rows]
-            ]
-            head = ("value", "bytes", "first", "second", "saves more")
-            parts.append(format_table(head, body, right={1, 4}))
+            body = [change.cells() for change in self.changes[:rows]]
+            parts.append(format_table(COLUMNS, body, right={1, 4}))
         if len(self.changes) > rows:
             parts.append(f"… and {len(self.changes) - rows} more values")
         return "\n\n".join(parts)
@@ -156,6 +164,10 @@ def compare(before: PlanCapture, after: PlanCapture) -> PlanDiff:
     """
     anchors = anchors_of(before, after)
     first, second = stays_of(before, anchors), stays_of(after, anchors)
+    reasons = [
+        {row["value"]: row.get("code", "") for row in plan["losses"]}
+        for plan in (before, after)
+    ]
     changes = []
     for value in {**first, **second}:
         left, right = first.get(value), second.get(value)
@@ -170,6 +182,8 @@ def compare(before: PlanCapture, after: PlanCapture) -> PlanDiff:
                 *texts,
                 left.seconds if left else 0.0,
                 right.seconds if right else 0.0,
+                "" if left else reasons[0].get(value, ""),
+                "" if right else reasons[1].get(value, ""),
             )
         )
     changes.sort(key=lambda c: (-abs(c.seconds), c.value))
