@@ -140,6 +140,7 @@ class _Planner:
         found = result
         if self._options.strategy == "search" and problem.machine.capacity > 0:
             found = self._search(kept, problem, result, before, dead)
+        found = self._with_ties(problem, result, found, dead)
         self._begin(2)
         made = self._make(kept, problem, found, before)
         # The estimator may differ from the simulation in rare shapes of control flow,
@@ -200,6 +201,25 @@ class _Planner:
             fetched,
             cost_options=self._cost_options,
         )
+
+    def _with_ties(
+        self,
+        problem: Problem,
+        result: AllocationResult,
+        found: AllocationResult,
+        dead: frozenset[int],
+    ) -> AllocationResult:
+        """What was found, or the greedy result with what loops and branches read."""
+        if not problem.called or problem.machine.capacity <= 0:
+            return found
+        from msa.assignment.search import bring_in_once
+
+        brought = bring_in_once(problem, self._options, result, dead)
+        if brought is result:
+            return found
+        estimator = Estimator(problem)
+        seconds = estimator.seconds(found.allocations) * _NOT_SLOWER_THAN
+        return brought if estimator.seconds(brought.allocations) < seconds else found
 
     def _search(
         self,

@@ -108,6 +108,14 @@ def _candidates(
     return list(members.items())
 
 
+def values_to_keep(problem: Problem, dead: Set[int]) -> set[int]:
+    """Values that stay where a greedy plan has them: asked for, or made in vain."""
+    annotated = {c.value for c in problem.cross_program if c.annotated}
+    if not dead:
+        return annotated
+    return annotated | {v.id for v in problem.values if v.position.step in dead}
+
+
 def movable_buffers(
     problem: Problem, allocations: Iterable[Allocation], kept: Iterable[int]
 ) -> set[int]:

@@ -35,6 +35,7 @@ from msa.assignment.search.release import (
     movable_buffers,
     release_losses,
     released,
+    values_to_keep,
     without_dead_copies,
 )
 from msa.assignment.search.repack import repack
@@ -302,9 +303,7 @@ class _Search:
         self.dead = dead
         self._progress = progress
         self._annotated = {c.value for c in problem.cross_program if c.annotated}
-        self.wanted = self._annotated | {
-            v.id for v in problem.values if dead and v.position.step in dead
-        }
+        self.wanted = values_to_keep(problem, dead)
 
     @cached_property
     def tied(self) -> list[TiedBuffer]:

@@ -180,7 +180,9 @@ class _Bringing:
             timeline.back_to(start)
             return False
         self._put(tied, best_made)
+        before = timeline.work
         self._seconds = timeline.commit()
+        self._left -= timeline.work - before
         return True
 
     def _put(self, tied: TiedBuffer, made: list[Allocation]) -> list[Change] | None:
