@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from msa.hlo.module import Module
 from msa.hlo.shape import Shape
+from msa.hlo.verifier import verify
 from msa.runtime.evaluator.context import LoopTurns
 from msa.runtime.evaluator.execute import execute
 from msa.runtime.evaluator.values import Value
+from msa.runtime.machine.assigned import assign_buffers
 from msa.runtime.machine.machine import Machine
 from msa.runtime.machine.memory import ALIGNMENT
 from msa.runtime.machine.placement import Chunks, Placement
@@ -68,6 +70,9 @@ class ArrayRuns:
             original, self._inputs, elided=self._fill, stand_in=stand_in, turns=turns
         )
         self._turns = turns.count
+        verify(planned.module)
+        space = planned.alternate_space if planned.chunks else None
+        self._buffers = assign_buffers(planned.module, space, ALIGNMENT)
 
     def on_machine(self, seed: int, timing: str | None) -> Value:
         """The planned module's result."""
@@ -83,6 +88,7 @@ class ArrayRuns:
             self._inputs,
             chunks=planned.chunks,
             scratch=planned.scratch,
+            buffers=self._buffers,
             elided=self._fill,
             stand_in=stand_in,
             turns=_allowed(self._turns),
