@@ -20,7 +20,7 @@ from msa.assignment.allocation import (
     Slice,
     SlicedCopyAllocation,
 )
-from msa.assignment.crowding import crowding
+from msa.assignment.crowding import Occupancy, crowding
 from msa.heap.chunk import Chunk
 
 CAPACITY, STEPS = 24, 8
@@ -107,6 +107,8 @@ def test_room_is_measured_as_by_counting_addresses(
     assert found.hole == hole("")
     assert found.missing == max(0, most + needed - CAPACITY)
     assert found.missing_in_one_piece == max(0, needed - hole(""))
+    free = Occupancy(problem, stays).free_hole(problem.values[0], start, end)
+    assert free == (found.hole if found.hole >= needed else None)
     if most:
         there = {h.name for h in found.holders if h.chunk.size}
         assert there == {

@@ -186,6 +186,16 @@ class Occupancy:
             capacity=self._machine.capacity,
         )
 
+    def free_hole(self, value: Value, start: int, end: int) -> int | None:
+        """The largest hole that is left for a whole span; None if the value does not fit.
+
+        The same as `crowding` says, without saying who stands in the way.
+        """
+        there = (self._starts <= end) & (self._ends >= start)
+        there &= ~self._belongs(self._problem.buffers[value.buffer])
+        hole = int(self._largest_holes(self._cover(np.flatnonzero(there)))[0])
+        return hole if hole >= align_up(value.size, self._machine.alignment) else None
+
     def _belongs(self, values: Sequence[int]) -> NDArray[np.bool_]:
         """Which pieces are of one of these values."""
         mine: NDArray[np.bool_] = self._owners == values[0]

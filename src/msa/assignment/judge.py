@@ -172,8 +172,9 @@ class Judge:
             start = value.position.step
         else:
             return None
-        found = self.room.crowding(value, start, use.step)
-        if found.missing_in_one_piece:
+        hole = self.room.free_hole(value, start, use.step)
+        if hole is None:
+            found = self.room.crowding(value, start, use.step)
             return Finding(
                 Reason.NO_ROOM,
                 "stay",
@@ -189,7 +190,7 @@ class Judge:
             return leaving
         if len(self._problem.buffers[value.buffer]) > 1:
             return self._together(value, start, use.step)
-        return self._open("stay", start, use.step, found.hole)
+        return self._open("stay", start, use.step, hole)
 
     def _leaving(self, value: Value, start: int, gain: float) -> Finding | None:
         """What keeps a value from being copied out where slow memory has to hold it."""

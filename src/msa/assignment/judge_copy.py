@@ -72,10 +72,11 @@ class CopyJudge:
             many = self._too_many(start, use.step)
             if many is not None:
                 return many
-            room = self._room.crowding(value, start, use.step)
-            if not room.missing_in_one_piece:
+            hole = self._room.free_hole(value, start, use.step)
+            if hole is not None:
                 waited = need - self._traffic.left(latest, done - 1)
-                return self.open("copy", start, use.step, room.hole, waited)
+                return self.open("copy", start, use.step, hole, waited)
+        room = self._room.crowding(value, start, use.step)
         return Finding(
             Reason.NO_ROOM,
             "copy",

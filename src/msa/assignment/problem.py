@@ -222,6 +222,11 @@ class Problem:
         }
 
     @cached_property
+    def has_reserved(self) -> bool:
+        """Whether the program's caller keeps any value in alternate memory."""
+        return any(value.reserved for value in self.values)
+
+    @cached_property
     def while_levels(self) -> list[int]:
         """Per region, how many loops enclose it."""
         return self._levels(loops_only=True)

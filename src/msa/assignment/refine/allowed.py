@@ -56,7 +56,7 @@ def _fixed_by(problem: Problem, options: Options) -> str:
     for what, is_so in fixed.items():
         if is_so:
             return what
-    if any(value.reserved for value in problem.values):
+    if problem.has_reserved:
         return "the program's caller keeps values in fast memory"
     return ""
 
