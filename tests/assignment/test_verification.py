@@ -535,3 +535,42 @@ def test_the_input_is_not_touched() -> None:
     text_before = before.to_text()
     STRAIGHT.verify()
     assert before.to_text() == text_before
+
+
+_NESTED = """
+HloModule nested, is_scheduled=true
+ENTRY main {
+  x = f32[256]{0} parameter(0)
+  a = f32[256]{0} negate(x)
+  b = f32[256]{0} sine(x)
+  inner = (f32[256]{0}, f32[256]{0}) tuple(a, b)
+  outer = ((f32[256]{0}, f32[256]{0}), f32[256]{0}) tuple(inner, x)
+  again = (f32[256]{0}, f32[256]{0}) get-tuple-element(outer), index=0
+  ROOT r = f32[256]{0} get-tuple-element(again), index=INDEX
+}
+"""
+
+
+@pytest.mark.parametrize(("index", "kept", "gone"), [(0, "a", "b"), (1, "b", "a")])
+def test_elements_deep_in_tuples_are_needed_by_who_reads_them(
+    index: int, kept: str, gone: str
+) -> None:
+    before = _NESTED.replace("INDEX", str(index))
+
+    def plan(left: str) -> PlannedModule:
+        opcode = {"a": "negate", "b": "sine"}[left]
+        return PlannedModule(
+            before,
+            f"""
+HloModule nested, is_scheduled=true
+ENTRY main {{
+  x = f32[256]{{0}} parameter(0)
+  ROOT {left} = f32[256]{{0}} {opcode}(x)
+}}
+""",
+            {},
+        )
+
+    plan(kept).verify()
+    with pytest.raises(PlanError, match="is gone that the program needs"):
+        plan(gone).verify()

@@ -16,6 +16,7 @@ from msa.assignment.verification.tracing import Tracer
 from msa.hlo.computation import Computation
 from msa.hlo.instruction import Instruction
 from msa.hlo.module import Module
+from msa.hlo.shape import ShapeIndex
 
 _NAMING: Final = frozenset({"bitcast", "get-tuple-element", "tuple"})
 _MOVES: Final = frozenset(
@@ -198,23 +199,26 @@ def _is_plumbing(x: Instruction) -> bool:
 def _is_needed(x: Instruction, tracer: Tracer) -> bool:
     """Whether something with an effect, or the result, depends on an instruction.
 
-    Who reads another element of a tuple does not depend on this one, and who reads an
-    element that a loop hands on unchanged does not depend on the loop.
+    Who reads another element of a tuple, however deep, does not depend on this one, and
+    who reads an element that a loop hands on unchanged does not depend on the loop.
     """
-    start: tuple[Instruction, int | None] = (x, None)
+    # Where the value lies in what an instruction makes; () for all of it.
+    start: tuple[Instruction, ShapeIndex] = (x, ())
     work, seen = [start], {start}
     while work:
-        current, element = work.pop()
+        current, place = work.pop()
         if current.is_root or current.opcode in ("copy-start", "send", "outfeed"):
             return True
         for user in current.users:
-            readers: list[tuple[Instruction, int | None]] = [(user, None)]
+            readers: list[tuple[Instruction, ShapeIndex]] = [(user, ())]
             if user.opcode == "tuple":
-                readers = [(user, i) for i in user.operand_indices(current)]
+                readers = [(user, (i, *place)) for i in user.operand_indices(current)]
             elif user.opcode == "get-tuple-element":
-                other = element is not None and user.tuple_index != element
+                other = place and user.tuple_index != place[0]
                 if other or tracer.hands_on(current, user.tuple_index):
                     readers = []
+                else:
+                    readers = [(user, place[1:])]
             for reader in readers:
                 if reader not in seen:
                     seen.add(reader)
