@@ -193,3 +193,40 @@ def test_what_only_a_dead_loop_hands_through_is_not_copied_out_of_it() -> None:
     plan = msa.assign(module, here, msa.Options(strategy="search"))
     greedy = msa.assign(module, here).estimate.after_seconds
     assert plan.estimate.after_seconds < greedy
+
+
+_BODIES = """
+f {
+  a = f32[512,512]{1,0} parameter(0)
+  b = f32[512,512]{1,0} negate(a)
+  ROOT c = f32[512,512]{1,0} add(a, b)
+}
+g {
+  d = f32[512,512]{1,0} parameter(0)
+  e = f32[512,512]{1,0} tanh(d)
+  ROOT h = f32[512,512]{1,0} multiply(d, e)
+}
+"""
+_ROOTS = {
+    "conditional": "conditional(q, p, p), true_computation=f, false_computation=g",
+    "call": "call(p), to_apply=f",
+}
+
+
+@pytest.mark.parametrize("strategy", ["greedy", "search"])
+@pytest.mark.parametrize("root", sorted(_ROOTS))
+def test_the_result_of_the_program_stays_where_its_caller_looks(
+    root: str, strategy: str
+) -> None:
+    module = msa.parse(f"""
+HloModule m, is_scheduled=true
+{_BODIES}
+ENTRY main {{
+  p = f32[512,512]{{1,0}} parameter(0)
+  q = pred[] parameter(1)
+  ROOT r = f32[512,512]{{1,0}} {_ROOTS[root]}
+}}""")
+    plan = msa.assign(module, target(8), msa.Options(strategy=strategy))
+    plan.verify()
+    plan.prove()
+    assert plan.module.entry.root.shape.layout.memory_space == 0

@@ -111,6 +111,8 @@ class _Finder:
         outside = {item.position for item in items if self._is_outside(item)}
         if outside & aliases or not all(self._is_simple(item) for item in items):
             return []
+        if any(self._is_result_of_others(item) for item in items):
+            return []
         first: dict[tuple[int, int], AllocationValue] = {}
         for item in sorted(items, key=lambda item: item.position):
             first.setdefault((item.value.id, item.region), item)
@@ -137,6 +139,14 @@ class _Finder:
         ):
             return True
         return step in self._entry.parameters or step == self._entry.root
+
+    def _is_result_of_others(self, item: AllocationValue) -> bool:
+        """Whether what a branch, loop or call makes is the program's result itself."""
+        root = self._entry.root
+        return (
+            item.position.step == root
+            and self._problem.opcodes[root] in RUNNING_OPCODES
+        )
 
     def _is_simple(self, item: AllocationValue) -> bool:
         """Whether all that reads or makes it does so at its step."""
