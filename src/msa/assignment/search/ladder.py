@@ -27,7 +27,7 @@ _GROUP: Final = 3
 _TINY: Final = 100
 """Steps of a program, up to which greedy plans with more room are cheap."""
 
-SHORT: Final = 400
+SHORT: Final = 250
 """Steps of a program, up to which more is tried."""
 
 _SLACK: Final = 1.25

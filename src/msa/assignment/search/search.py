@@ -46,10 +46,10 @@ from msa.assignment.search.tied import TiedBuffer, tied_buffers
 
 Progress = Callable[[str, int, int], None]
 
-_WORK: Final = 80.0
+_WORK: Final = 64.0
 """Boundaries passed per step of the program and unit of effort."""
 
-_STEADY: Final = 200
+_STEADY: Final = 600
 """Steps of a program, above which the work grows as the square root of the steps."""
 
 _LONG: Final = 1000
