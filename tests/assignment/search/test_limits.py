@@ -91,7 +91,7 @@ def test_a_value_that_the_program_pins_stays_and_stops_nothing() -> None:
     found = plan(module, ROOM, strategy="search")
     found.verify()
     found.prove()
-    assert found.estimate.after_seconds == pytest.approx(free)
+    assert found.estimate.after_seconds <= free * (1 + 1e-9)
     assert "kn{}" in found.chunks
 
 
