@@ -125,8 +125,10 @@ def test_scratch_stays_where_it_is() -> None:
 
 
 def test_no_more_is_packed_than_the_budget_allows() -> None:
-    # Sixteen wishes fit by their bytes one after another; scratch in the middle of the
-    # room leaves no piece for any of them.
+    """Scratch in the middle leaves two pieces of 16 bytes, but at steps 0 to 2.
+
+    The dearer two wishes have bytes enough, but no piece; the others have room.
+    """
     scratch = [
         ScopedAllocation(
             value=-1,
@@ -136,12 +138,17 @@ def test_no_more_is_packed_than_the_budget_allows() -> None:
             start=step,
             end=step,
         )
-        for step in range(STEPS)
+        for step in range(3)
     ]
     draft = Draft(chain(), scratch, CAPACITY, 8)
-    wishes = [wish(step, step + 1, 32) for step in range(0, STEPS - 2, 2)]
-    assert repack(draft, wishes, STEPS, 0.0) is None
-    assert repack(draft, wishes, STEPS, 1e9) is None
+    fitting = [wish(4, 5, 16, 2.0), wish(7, 8, 16, 1.0)]
+    never = [wish(0, 1, 32, 1.5), wish(2, 3, 32, 0.5)]
+    found = repack(draft, [fitting[0], *never, fitting[1]], STEPS, 1e9)
+    assert found is not None
+    assert fitting[0].place in found.places
+    assert not {w.place.position for w in never} & {p.position for p in found.places}
+    # One packing of all fails and uses the budget up.
+    assert repack(draft, [fitting[0], *never, fitting[1]], STEPS, 1.0) is None
 
 
 @st.composite

@@ -33,8 +33,8 @@ _SPACING: Final = 8
 _KEPT: Final = 16
 """Steps whose sums and marks take as long to keep as passing a boundary."""
 
-_PARTS: Final = 64
-"""Slices of a copy at most."""
+_PARTS: Final = 1 << 20
+"""More than the slices of a copy."""
 
 _SAME_BYTES: Final = 1e-3
 """Copies in flight count as equal if no more bytes differ."""
