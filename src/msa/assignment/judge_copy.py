@@ -254,11 +254,11 @@ class CopyJudge:
         Before what another step runs is before all of that.
         """
         problem = self._problem
-        while problem.region_of[step] != region:
-            caller = problem.regions[problem.region_of[step]].caller
+        inside = problem.region_of[step]
+        while inside != region:
+            caller = problem.regions[inside].caller
             if caller < 0:
                 break
             step = min(problem.regions[r].start for r in problem.called[caller])
-            if problem.region_of[caller] == region:
-                break
+            inside = problem.region_of[caller]
         return step
