@@ -748,3 +748,58 @@ def test_a_tuple_in_loop_state_does_not_stand_in_for_its_twin(strategy: str) -> 
     plan.prove(seed=1)
     result = plan.module.computation("body").root
     assert result.operands[1] is not result.operands[2]
+
+
+# How a call's result, in which an array is twice, is handed on as the result of all.
+TWICE = {
+    "one of both": (
+        "(s32[16], s32[16]) tuple(j, j)",
+        "ROOT h = s32[16] get-tuple-element(c), index=1",
+    ),
+    "one of both, the other read as well": (
+        "(s32[16], s32[16]) tuple(j, j)",
+        """g = s32[16] get-tuple-element(c), index=0
+  n = s32[16] negate(g)
+  ROOT h = s32[16] get-tuple-element(c), index=1""",
+    ),
+    "a tuple of both": (
+        "((s32[16], s32[16]), s32[16]) tuple(t, j)",
+        "ROOT h = (s32[16], s32[16]) get-tuple-element(c), index=0",
+    ),
+    "one of a tuple of both": (
+        "((s32[16], s32[16]), s32[16]) tuple(t, j)",
+        """g = (s32[16], s32[16]) get-tuple-element(c), index=0
+  ROOT h = s32[16] get-tuple-element(g), index=1""",
+    ),
+    "a copy of the tuple": (
+        "(s32[16], s32[16]) tuple(j, j)",
+        "ROOT h = (s32[16], s32[16]) copy(c)",
+    ),
+}
+
+
+@pytest.mark.parametrize("form", TWICE)
+@pytest.mark.parametrize("strategy", ["greedy", "search"])
+def test_what_a_tuple_holds_twice_is_not_made_of_itself(
+    form: str, strategy: str
+) -> None:
+    made, read = TWICE[form]
+    shape = made.partition(" tuple")[0]
+    module = msa.parse(f"""HloModule m, is_scheduled=true
+f {{ a = f32[16] parameter(0)
+  j = s32[16] iota(), iota_dimension=0
+  t = (s32[16], s32[16]) tuple(j, j)
+  ROOT r = {made} }}
+ENTRY e {{ p = f32[16] parameter(0)
+  c = {shape} call(p), to_apply=f
+  {read} }}""")
+    plan = msa.assign(
+        module,
+        msa.Target.preset("tpu_v5e"),
+        msa.Options(strategy=strategy),  # type: ignore[arg-type]
+    )
+    plan.verify()
+    plan.prove(seed=1)
+    results = msa.execute(plan.module, [[0.0] * 16])
+    for result in results if isinstance(results, tuple) else [results]:
+        assert result.tolist() == list(range(16))

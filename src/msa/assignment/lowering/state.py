@@ -65,7 +65,7 @@ class LoweringState:
         steps: the clone's instruction per step of the input's flattened schedule.
         places: where each lowered allocation lives.
         transfers: instructions to schedule, in order of allocation.
-        redirected: elements that are to be read from copies; others read the original.
+        redirected: elements whose tuples may be rebuilt; others read the original.
         renamed: elements of loops' results whose names replace others.
         copy_of: allocation → (start, done) instructions that move its bytes.
         start_shapes: (target, source) → the shape of a `copy-start`.
@@ -150,13 +150,19 @@ class LoweringState:
         return made
 
     def redirect(self, allocations: Iterable[Allocation]) -> None:
-        """Note the elements that copies serve: their originals are read by others."""
+        """Note the elements whose originals are read by others.
+
+        Those that copies serve, and those of tuples that hold a value twice: either
+        may be read from a tuple that is rebuilt, of which it must not be a part.
+        """
         for allocation in allocations:
-            if allocation.is_copy_like:
-                for use in allocation.uses:
-                    user = self.steps[use.step]
-                    if user.opcode == "get-tuple-element":
+            elements: set[Instruction] = set()
+            for use in allocation.uses:
+                user = self.steps[use.step]
+                if user.opcode == "get-tuple-element":
+                    if allocation.is_copy_like or user in elements:
                         self.redirected.add(user)
+                    elements.add(user)
 
     # -- writing uses ----------------------------------------------------------
 
