@@ -6,6 +6,7 @@ import pytest
 
 import msa
 from msa.errors import HloVerifyError
+from msa.hlo.naming import NameUniquer
 
 SHARED = """HloModule m, is_scheduled=true
 f { a = f32[8] parameter(0)
@@ -80,3 +81,14 @@ def test_modules_made_by_hand() -> None:
     assert module.make_names_unique()
     assert names(module)["e"] == ["p", "q", "a.2"]
     assert module.unique_instruction_name("a") == "a.3"
+
+
+@pytest.mark.parametrize("digits", [19, 4300, 4301, 100_000])
+def test_long_numbers_are_part_of_the_base(digits: int) -> None:
+    name = "x." + "7" * digits
+    uniquer = NameUniquer([name])
+    assert uniquer.unique(name) == f"{name}.1"  # a bare base is number 0
+    module = msa.parse(f"""
+f {{ ROOT {name} = f32[] parameter(0) }}
+ENTRY e {{ {name} = f32[] parameter(0) ROOT w = f32[] call({name}), to_apply=f }}""")
+    assert names(module) == {"f": [name], "e": [f"{name}.1", "w"]}

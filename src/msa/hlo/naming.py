@@ -14,6 +14,9 @@ from msa.hlo.primitive import PRIMITIVE_TYPES
 _ILLEGAL: Final = re.compile(r"[^A-Za-z0-9_.\-]")
 _RESERVED: Final = frozenset(PRIMITIVE_TYPES) - {"tuple", "buffer"}
 
+_MAX_DIGITS: Final = 18
+"""Of a 64-bit number."""
+
 KEYWORDS: Final = frozenset(
     {
         "ENTRY",
@@ -95,6 +98,11 @@ class NameUniquer:
 
 
 def _parts(name: str) -> tuple[str, int]:
-    """What comes before a name's number, and the number: 0 when it has none."""
+    """What comes before a name's number, and the number: 0 when it has none.
+
+    Digits too many for a number that is counted belong to the base.
+    """
     base, _, suffix = name.rpartition(".")
-    return (base, int(suffix)) if base and suffix.isdecimal() else (name, 0)
+    if base and suffix.isdecimal() and len(suffix) <= _MAX_DIGITS:
+        return base, int(suffix)
+    return name, 0
