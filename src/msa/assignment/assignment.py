@@ -151,6 +151,7 @@ class Assignment:
             self.options,
             result.decisions,
             result.buffer_decisions,
+            {x.name for x in self.analyses.schedule.instructions},
         )
 
     def explain(self, name: str) -> Explanation:

@@ -5,7 +5,7 @@ What a copy reads stays: copies are never removed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from msa.assignment.allocation import Allocation, CopyAllocation, SlicedCopyAllocation
 from msa.assignment.problem import Problem
@@ -14,14 +14,19 @@ from msa.assignment.problem import Problem
 class DeadSteps:
     """The dead steps of one problem.
 
+    Args:
+        problem: what is planned.
+        kept: steps that are known to stay, and what they read with them.
+
     Attributes:
         without_copies: those of a plan that copies nothing.
     """
 
-    __slots__ = ("_problem", "without_copies")
+    __slots__ = ("_kept", "_problem", "without_copies")
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, kept: Collection[int] = ()) -> None:
         self._problem = problem
+        self._kept = kept
         self.without_copies = self._dead(())
 
     def of(self, allocations: Iterable[Allocation]) -> frozenset[int]:
@@ -44,7 +49,7 @@ class DeadSteps:
             return frozenset()
         removable, forwarded = modelled.removable, modelled.forwarded
         # What runs a region with a copy has an effect.
-        kept = set(copied)
+        kept = {*self._kept, *copied}
         for step in copied:
             caller = problem.regions[problem.region_of[step]].caller
             while caller >= 0 and caller not in kept:

@@ -8,7 +8,7 @@ fraction of the cost. Searches compare candidates by it.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -45,6 +45,10 @@ class Estimator:
 
     Everything that does not depend on the result is prepared once; `seconds` is
     linear in steps and allocations.
+
+    Args:
+        problem: what is planned.
+        kept: steps that are known not to be removed; see `DeadSteps`.
     """
 
     __slots__ = (
@@ -57,10 +61,10 @@ class Estimator:
         "runs_regions",
     )
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, kept: Collection[int] = ()) -> None:
         self.problem = problem
         machine = problem.machine
-        self.dead = DeadSteps(problem)
+        self.dead = DeadSteps(problem, kept)
         self.runs_regions = Running(problem).matters
         self.copy_rate = machine.default_bandwidth * machine.copy_scaling
         self.bytes = bytes_of_places(problem)

@@ -8,7 +8,7 @@ and reasons cannot contradict each other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Final
@@ -50,6 +50,13 @@ class Judge:
     """Answers why uses of one finished plan read slow memory.
 
     What it needs to know of room and of time is found when it is first asked.
+
+    Args:
+        problem: what was planned.
+        allocations: the plan.
+        options: how it was planned.
+        decisions, skipped: what the strategy noted.
+        left: names of the instructions that the planned module has.
     """
 
     def __init__(
@@ -59,10 +66,12 @@ class Judge:
         options: Options,
         decisions: Sequence[Decision] = (),
         skipped: Sequence[BufferDecision] = (),
+        left: Collection[str] = (),
     ) -> None:
         self._problem = problem
         self._allocations = list(allocations)
         self._options = options
+        self._left = left
         self._log = {(d.value, d.use): d for d in decisions}
         self._skipped = {d.value: SKIPPED[d.skipped] for d in skipped}
         self._known: dict[tuple[int, Use], tuple[Finding, ...]] = {}
@@ -85,7 +94,9 @@ class Judge:
     @cached_property
     def traffic(self) -> Traffic:
         """What steps and copies take."""
-        return Traffic(self._problem, self._allocations)
+        names = enumerate(self._problem.names)
+        kept = [step for step, name in names if name in self._left]
+        return Traffic(self._problem, self._allocations, kept)
 
     @cached_property
     def _copies(self) -> CopyJudge:

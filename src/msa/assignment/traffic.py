@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +35,11 @@ class Traffic:
 
     Steps inside of loops count once for each trip that one run of the span makes.
 
+    Args:
+        problem: what was planned.
+        allocations: the plan.
+        kept: steps that are known to be in the planned module.
+
     Attributes:
         compute, memory: per step, seconds of arithmetic and of traffic.
         bytes: per use and per position, what the instruction there moves.
@@ -59,8 +64,13 @@ class Traffic:
         "rate",
     )
 
-    def __init__(self, problem: Problem, allocations: Iterable[Allocation]) -> None:
-        estimator = Estimator(problem)
+    def __init__(
+        self,
+        problem: Problem,
+        allocations: Iterable[Allocation],
+        kept: Collection[int] = (),
+    ) -> None:
+        estimator = Estimator(problem, kept)
         flow = Flow.of(estimator, allocations)
         self._machine = problem.machine
         self.rate = estimator.copy_rate
