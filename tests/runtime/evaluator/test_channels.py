@@ -171,3 +171,83 @@ def test_plans_with_messages_are_proved(text: str, work_limits: Any) -> None:
         scratch=plan.scoped_chunks,
         work_limits=work_limits,
     )
+
+
+# A turn ends the `recv` of the turn before: its handle is a part of the loop's state.
+PIPELINE = """HloModule m, is_scheduled=true, num_partitions=2
+body {
+  w = (s32[], s32[2], (s32[2], u32[], token[])) parameter(0)
+  i = s32[] get-tuple-element(w), index=0
+  x = s32[2] get-tuple-element(w), index=1
+  h = (s32[2], u32[], token[]) get-tuple-element(w), index=2
+  rd = (s32[2], token[]) recv-done(h), channel_id=1 DONE
+  g = s32[2] get-tuple-element(rd), index=0
+  v = s32[2] add(x, g)
+  q = s32[2] copy(g)
+  t = token[] after-all()
+  r = (s32[2], u32[], token[]) recv(t), channel_id=1 RECV
+  s = (s32[2], u32[], token[]) send(q, t), channel_id=1 PAIRS
+  sd = token[] send-done(s), channel_id=1
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  ROOT o = (s32[], s32[2], (s32[2], u32[], token[])) tuple(j, v, r)
+}
+condition {
+  cw = (s32[], s32[2], (s32[2], u32[], token[])) parameter(0)
+  ci = s32[] get-tuple-element(cw), index=0
+  two = s32[] constant(2)
+  ROOT l = pred[] compare(ci, two), direction=LT
+}
+ENTRY e {
+  px = s32[2] parameter(0)
+  zero = s32[] constant(0)
+  t0 = token[] after-all()
+  r0 = (s32[2], u32[], token[]) recv(t0), channel_id=1 RECV
+  s0 = (s32[2], u32[], token[]) send(px, t0), channel_id=1 PAIRS
+  sd0 = token[] send-done(s0), channel_id=1
+  c = s32[2] copy(px)
+  k = s32[] copy(zero)
+  n = (s32[], s32[2], (s32[2], u32[], token[])) tuple(k, c, r0)
+  lo = (s32[], s32[2], (s32[2], u32[], token[])) while(n), condition=condition,
+    body=body
+  hh = (s32[2], u32[], token[]) get-tuple-element(lo), index=2
+  rdd = (s32[2], token[]) recv-done(hh), channel_id=1 DONE
+  gg = s32[2] get-tuple-element(rdd), index=0
+  v2 = s32[2] get-tuple-element(lo), index=1
+  ten = s32[2] constant({10, 10})
+  y = s32[2] multiply(v2, ten)
+  ROOT sum = s32[2] add(y, gg)
+}
+""".replace("PAIRS", ", " + PAIRS % "{{0,1},{1,0}}")
+
+
+@pytest.mark.parametrize("stated_at", [("RECV",), ("DONE",), ("RECV", "DONE")])
+def test_a_receive_that_a_loop_carries(stated_at: tuple[str, ...]) -> None:
+    text = PIPELINE
+    for place in ("RECV", "DONE"):
+        stated = f", {PAIRS % '{{0,1},{1,0}}'}" if place in stated_at else ""
+        text = text.replace(f" {place}", stated)
+    # What is received goes back: device 0 adds 5 and 3 to 3 and has 5 left, and so on.
+    assert both(text, [[[3, 3]], [[5, 5]]]) == [
+        [(3 + 5 + 3) * 10 + 5] * 2,
+        [(5 + 3 + 5) * 10 + 3] * 2,
+    ]
+
+
+def test_a_receive_that_a_tuple_carries() -> None:
+    text = ring("{{0,1},{1,2},{2,0}}").replace("recv-done(r)", "recv-done(h)")
+    text = text.replace(
+        "  rd =",
+        """  u = ((s32[4], u32[], token[])) tuple(r)
+  h = (s32[4], u32[], token[]) get-tuple-element(u), index=0
+  rd =""",
+    )
+    assert [row[0] for row in both(text, INPUTS)] == [100 - 2, 1 - 20, 10 - 200]
+
+
+def test_carried_receives_that_disagree_are_refused() -> None:
+    text = PIPELINE.replace(" DONE", "")
+    text = text.replace("recv(t0), channel_id=1 RECV", "recv(t0), channel_id=1")
+    text = text.replace(" RECV", f", {PAIRS % '{{0,1},{1,0}}'}")
+    with pytest.raises(UnsupportedError, match=r"rd.* may end r or r0"):
+        msa.execute(msa.parse(text), [[3, 3]])

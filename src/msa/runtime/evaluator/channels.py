@@ -46,11 +46,12 @@ def is_host_transfer(instruction: Instruction) -> bool:
 class Channels:
     """Messages on their way between the devices of one execution."""
 
-    __slots__ = ("_messages", "_topology")
+    __slots__ = ("_messages", "_stating", "_topology")
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
         self._messages: dict[tuple[int, int, int], deque[Value]] = {}
+        self._stating: dict[Instruction, Instruction] = {}
 
     def serve(
         self, instruction: Instruction, device: int, operands: Sequence[Any]
@@ -58,7 +59,7 @@ class Channels:
         """The result of a `send` or `recv-done` in a tuple; None if it must wait.
 
         Raises:
-            UnsupportedError: the pairs cannot be read.
+            UnsupportedError: the pairs cannot be read, or it is not known which count.
         """
         channel = instruction.attributes.get("channel_id", 0)
         if instruction.opcode == "send":
@@ -66,7 +67,10 @@ class Channels:
                 key = (channel, device, target)
                 self._messages.setdefault(key, deque()).append(operands[0])
             return ((operands[0], np.uint32(0), None),)
-        sources = self._partners(instruction.operands[0], device, sends=False)
+        stating = self._stating.get(instruction)
+        if stating is None:
+            stating = self._stating[instruction] = _states_pairs(instruction)
+        sources = self._partners(stating, device, sends=False)
         if not sources:
             return ((map_leaves(instruction.shape.children[0], zeros), None),)
         waiting = self._messages.get((channel, sources[0], device))
@@ -76,8 +80,7 @@ class Channels:
         self, instruction: Instruction, device: int, *, sends: bool
     ) -> list[int]:
         """Devices that a device sends to, or that send to it, on a channel."""
-        stated = dict(instruction.attributes.get("frontend_attributes", ()))
-        text = stated.get(_PAIRS)
+        text = _stated_pairs(instruction)
         if text is None:
             return [device]
         if not _ALL_PAIRS.fullmatch(str(text)):
@@ -93,6 +96,42 @@ class Channels:
             if own == number and partner < self._topology.devices:
                 found.append(partner)
         return found
+
+
+def _stated_pairs(instruction: Instruction) -> Any:
+    """The text that says who sends to whom, None if it is not stated."""
+    return dict(instruction.attributes.get("frontend_attributes", ())).get(_PAIRS)
+
+
+def _states_pairs(done: Instruction) -> Instruction:
+    """Where the pairs of a `recv-done` are stated: there, or at its `recv`.
+
+    The `recv` may be far away, when loops or tuples carry its result; it is one of
+    those of the channel, and which does not matter as long as they agree. Linear in
+    the module then.
+
+    Raises:
+        UnsupportedError: they do not agree.
+    """
+    if _stated_pairs(done) is not None:
+        return done
+    if done.operands[0].opcode == "recv":
+        return done.operands[0]
+    channel = done.attributes.get("channel_id", 0)
+    stating: dict[str, Instruction] = {}
+    for computation in done.computation.module.computations:
+        for instruction in computation.instructions:
+            if (
+                instruction.opcode == "recv"
+                and instruction.attributes.get("channel_id", 0) == channel
+            ):
+                stating.setdefault(str(_stated_pairs(instruction)), instruction)
+    if len(stating) > 1:
+        first, second, *_ = stating.values()
+        raise unsupported(
+            done, f"it may end {first.name} or {second.name}, whose {_PAIRS} differ"
+        )
+    return next(iter(stating.values()), done)
 
 
 @kernel("send")
