@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -152,3 +154,13 @@ def test_what_is_read_of_a_wide_tuple_is_found_at_once() -> None:
     ]
     assert sum(len(list(model.moved_elements(x))) for x in elements) == 0
     assert max(len(model.properties(x).keyed) for x in elements) < 5
+
+
+def test_who_stands_in_the_way_of_many_does_not_take_long() -> None:
+    """One second; looking at each holder by itself took more than a minute."""
+    target = TARGET.replace(alternate_memory_bytes=1000 * 4 * 8192)
+    plan = msa.assign(msa.parse(wide.live_at_once(2000)), target)
+    begin = time.process_time()
+    reasons = Counter(d.reason for d in plan.decisions)
+    assert time.process_time() - begin < 12.0
+    assert reasons[msa.Reason.NO_ROOM] > 900

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +17,6 @@ from msa.assignment.problem import Problem, Value
 from msa.heap.chunk import Chunk, align_up
 
 Ints = NDArray[np.int64]
-
-_BLOCK: Final = 1 << 18
-"""Cuts looked at together, so that tables of many holders stay small."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +168,7 @@ class Occupancy:
         step = start + int(taken.argmax())
         now = others[(self._starts[others] <= step) & (self._ends[others] >= step)]
         needed = align_up(value.size, self._machine.alignment)
-        cover = self._cover(others)
+        hole = self._hole(others)
         holders = sorted((self._pieces[i] for i in now), key=_largest_first)
         return Crowding(
             needed=needed,
@@ -180,9 +176,9 @@ class Occupancy:
             end=end,
             step=step,
             taken=int(taken.max()),
-            hole=int(self._largest_holes(cover)[0]),
+            hole=hole,
             holders=tuple(holders),
-            enough=self._enough(others, holders, cover, needed),
+            enough=self._enough(others, holders, hole, needed),
             capacity=self._machine.capacity,
         )
 
@@ -193,7 +189,7 @@ class Occupancy:
         """
         there = (self._starts <= end) & (self._ends >= start)
         there &= ~self._belongs(self._problem.buffers[value.buffer])
-        hole = int(self._largest_holes(self._cover(np.flatnonzero(there)))[0])
+        hole = self._hole(np.flatnonzero(there))
         return hole if hole >= align_up(value.size, self._machine.alignment) else None
 
     def _belongs(self, values: Sequence[int]) -> NDArray[np.bool_]:
@@ -201,50 +197,69 @@ class Occupancy:
         mine: NDArray[np.bool_] = self._owners == values[0]
         return mine if len(values) == 1 else np.isin(self._owners, values)
 
-    def _cover(self, pieces: Ints, rows: Ints | int = 0, count: int = 1) -> Ints:
-        """Per row and cut, in how many of the row's pieces the cut lies."""
-        cuts = len(self._cuts)
-        low, high = (
-            np.bincount(rows * cuts + bounds[pieces], minlength=count * cuts)
-            for bounds in (self._low, self._high)
-        )
-        return np.cumsum((low - high).reshape(count, cuts), axis=1)[:, :-1]
+    def _count(self, low: Ints, high: Ints) -> Ints:
+        """Per cut, in how many pieces from `low` to `high` it lies."""
+        size = len(self._cuts)
+        count = np.bincount(low, minlength=size) - np.bincount(high, minlength=size)
+        return np.cumsum(count)[:-1]
 
-    def _largest_holes(self, cover: Ints) -> Ints:
-        """Per row, the largest aligned run of bytes without any piece."""
-        free, alignment = cover <= 0, self._machine.alignment
+    def _hole(self, pieces: Ints) -> int:
+        """The largest aligned run of bytes without any of the pieces."""
+        free = self._count(self._low[pieces], self._high[pieces]) <= 0
         busy_until = np.where(free, 0, self._cuts[1:])
-        start = np.maximum.accumulate(busy_until, axis=1)
-        start = -(-start // alignment) * alignment
+        start = np.maximum.accumulate(busy_until)
+        return int(
+            np.where(free, self._usable(start, self._cuts[1:]), 0).max(initial=0)
+        )
+
+    def _usable(self, start: Ints, end: Ints) -> Ints:
+        """Bytes of runs of addresses, from the first that is aligned."""
+        alignment = self._machine.alignment
         # Nothing lies beyond the capacity but what has been given too much.
-        end = np.minimum(self._cuts[1:], self._machine.capacity)
-        holes: Ints = np.where(free, end - start, 0).max(axis=1, initial=0)
-        return holes
+        end = np.minimum(end, self._machine.capacity)
+        usable: Ints = end - -(-start // alignment) * alignment
+        return usable
 
     def _enough(
-        self, others: Ints, holders: Sequence[Holder], cover: Ints, needed: int
+        self, others: Ints, holders: Sequence[Holder], hole: int, needed: int
     ) -> tuple[str, ...]:
-        """Names of holders without any one of which the hole is large enough."""
+        """Names of holders without any one of which the hole is large enough.
+
+        One sweep over the runs of cuts in which nobody or only one holder is.
+        """
         names = list(dict.fromkeys(holder.name for holder in holders))
-        if not names:
-            return ()
-        wanted = np.array([self._numbers[name] for name in names], np.int64)
-        rows = np.full(len(self._numbers), -1, np.int64)
-        rows[wanted] = np.arange(len(names))
-        row_of = rows[self._name_of[others]]
-        there = others[row_of >= 0]
-        if self._largest_holes(cover - self._cover(there))[0] < needed:
-            return ()  # not even without all of them
-        row_of = row_of[row_of >= 0]
-        found: list[str] = []
-        block = max(1, _BLOCK // len(self._cuts))
-        for first in range(0, len(names), block):
-            some = names[first : first + block]
-            inside = (row_of >= first) & (row_of < first + len(some))
-            alone = self._cover(there[inside], row_of[inside] - first, len(some))
-            large = self._largest_holes(cover - alone) >= needed
-            found += (name for name, fits in zip(some, large, strict=True) if fits)
-        return tuple(found)
+        if hole >= needed or not names:
+            return tuple(names)
+        owner, low, high = self._joined(others)
+        count = self._count(low, high)
+        size = len(self._cuts)
+        sums = np.bincount(low, owner, size) - np.bincount(high, owner, size)
+        busy = np.flatnonzero(count)
+        # Cuts of more than one owner are runs by themselves, of nobody.
+        alone = np.where(
+            count[busy] == 1, np.rint(np.cumsum(sums)[busy]), -1 - np.arange(len(busy))
+        )
+        first = np.flatnonzero(np.diff(alone, prepend=np.nan) != 0)
+        edges = np.concatenate(([-1], busy, [size - 1]))
+        after = np.append(first[1:], len(busy))
+        large = (
+            self._usable(self._cuts[edges[first] + 1], self._cuts[edges[after + 1]])
+            >= needed
+        )
+        found = set(alone[first[large]].astype(np.int64).tolist())
+        return tuple(name for name in names if self._numbers[name] in found)
+
+    def _joined(self, pieces: Ints) -> tuple[Ints, Ints, Ints]:
+        """Who owns which runs of cuts, where those of one owner do not overlap."""
+        pieces = pieces[np.lexsort((self._low[pieces], self._name_of[pieces]))]
+        owner = self._name_of[pieces]
+        shift = owner * len(self._cuts)  # owners lie behind each other
+        low, high = self._low[pieces] + shift, self._high[pieces] + shift
+        high = np.maximum.accumulate(high)
+        first = np.flatnonzero(np.append(True, low[1:] >= high[:-1]))
+        last = np.append(first[1:], len(pieces)) - 1
+        shift = shift[first]
+        return owner[first], low[first] - shift, high[last] - shift
 
     def _profile(self, pieces: Ints, start: int, end: int) -> Ints:
         """Per step of a span, the bytes taken; shared addresses count once."""
