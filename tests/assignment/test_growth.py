@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,9 @@ from benchmarks import wide_programs as wide
 import msa
 from msa.analysis.costs import InstructionCosts
 from msa.assignment import build_problem, costs
+from msa.assignment.allocation import Use
 from msa.assignment.allocation_values import create_allocation_values
+from msa.assignment.judge import Judge
 from msa.assignment.options import Options
 from msa.assignment.problem import Value
 from msa.assignment.required import RequiredAssignments
@@ -164,3 +167,28 @@ def test_who_stands_in_the_way_of_many_does_not_take_long() -> None:
     reasons = Counter(d.reason for d in plan.decisions)
     assert time.process_time() - begin < 12.0
     assert reasons[msa.Reason.NO_ROOM] > 900
+
+
+class Counted(tuple[Use, ...]):
+    """Uses that count how often somebody goes through them."""
+
+    passes = 0
+
+    def __iter__(self) -> Iterator[Use]:
+        Counted.passes += 1
+        return super().__iter__()
+
+    def index(self, *arguments: Any) -> int:
+        Counted.passes += 1
+        return super().index(*arguments)
+
+
+def test_reasons_go_through_the_uses_of_a_value_once_not_for_every_use() -> None:
+    problem = build_problem(msa.parse(wide.one_value_read_often(100)), TARGET)
+    value = max(problem.values, key=lambda v: len(v.uses))
+    counted = replace(value, uses=Counted(value.uses))
+    judge = Judge(problem, (), Options())
+    Counted.passes = 0
+    for use in value.uses:
+        judge.of_use(counted, use)
+    assert 0 < Counted.passes < 5

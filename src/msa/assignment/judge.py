@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 from msa.assignment.allocation import Allocation, Use, WindowPrefetchedAllocation
 from msa.assignment.crowding import Occupancy
@@ -46,6 +46,20 @@ _RULES: Final = {
 _TIED_NAMES: Final = 4
 
 
+class _Reads(NamedTuple):
+    """What the uses of one value read.
+
+    Attributes:
+        any: whether any of them reads bytes.
+        slow: per step, the bytes that it reads from slow memory.
+        banned: uses that must read slow memory.
+    """
+
+    any: bool
+    slow: dict[int, float]
+    banned: frozenset[Use]
+
+
 class Judge:
     """Answers why uses of one finished plan read slow memory.
 
@@ -75,6 +89,7 @@ class Judge:
         self._log = {(d.value, d.use): d for d in decisions}
         self._skipped = {d.value: SKIPPED[d.skipped] for d in skipped}
         self._known: dict[tuple[int, Use], tuple[Finding, ...]] = {}
+        self._reads: dict[int, _Reads] = {}
         self._fast: set[tuple[int, Use]] = set()
         self._serving: dict[tuple[int, Use], Allocation] = {}
         self._stays: dict[int, list[Allocation]] = {}
@@ -115,7 +130,7 @@ class Judge:
         machine = self._problem.machine
         if align_up(value.size, machine.alignment) > machine.capacity:
             return Reason.TOO_LARGE
-        if any(self.traffic.bytes.get(use, 0.0) > 0.0 for use in value.uses):
+        if self._reads_of(value).any:
             return None
         if value.live_out:
             return Reason.RESULT
@@ -128,23 +143,35 @@ class Judge:
             known = self._known[value.id, use] = self._judged(value, use)
         return known
 
+    def _reads_of(self, value: Value) -> _Reads:
+        """What the uses of a value read; found once, in one pass."""
+        known = self._reads.get(value.id)
+        if known is None:
+            moved = [(u, self.traffic.bytes.get(u, 0.0)) for u in value.uses]
+            slow = dict.fromkeys((u.step for u in value.uses), 0.0)
+            for use, size in moved:
+                if not self.is_fast(value, use):
+                    slow[use.step] += size
+            known = self._reads[value.id] = _Reads(
+                any(size > 0.0 for _, size in moved),
+                slow,
+                frozenset(value.uses[n] for n in value.banned_uses),
+            )
+        return known
+
     def _judged(self, value: Value, use: Use) -> tuple[Finding, ...]:
         whole = (value.live[0], max(value.live[0], use.step))
         if self.is_fast(value, use):
             return (_plain(Reason.FAST, *whole),)
         reason = self.of_value(value)
         if reason in (None, Reason.HANDED_ON, Reason.RESULT, Reason.NOT_READ):
-            if value.uses.index(use) in value.banned_uses:
+            if use in self._reads_of(value).banned:
                 reason = Reason.MUST_BE_SLOW
             elif self.traffic.bytes.get(use, 0.0) <= 0.0:
                 reason = Reason.HANDED_ON
         if reason is not None:
             return (_plain(reason, *whole),)
-        read = sum(
-            self.traffic.bytes.get(other, 0.0)
-            for other in value.uses
-            if other.step == use.step and not self.is_fast(value, other)
-        )
+        read = self._reads_of(value).slow[use.step]
         gain = self.traffic.gain(use.step, read)
         written = self._gain_of_writing(value)
         if gain <= 0.0 and written <= 0.0:
