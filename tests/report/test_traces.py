@@ -131,6 +131,18 @@ def test_a_saved_plan_that_was_edited_is_caught() -> None:
         SavedPlan.from_json(json.dumps(data)).verify(plan.original, plan.module)
 
 
+def test_a_plan_saved_before_decisions_had_reasons_is_refused_by_its_schema() -> None:
+    plan = msa.assign(msa.load(EXAMPLE), TARGET)
+    data = json.loads(plan.to_json())
+    data["schema"] = "msa.assignment/1"
+    for row in data["decisions"]:
+        for name in ("reason", "competitors", "change"):
+            del row[name]
+    with pytest.raises(FileFormatError, match="'msa.assignment/1', not") as caught:
+        SavedPlan.from_json(json.dumps(data))
+    assert "write it again" in str(caught.value)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -139,7 +151,8 @@ def test_a_saved_plan_that_was_edited_is_caught() -> None:
         "{}",
         '{"schema": "msa.assignment/0"}',
         '{"schema": "msa.assignment/1"}',
-        '{"schema": "msa.assignment/1", "estimate": {}, "module": 1}',
+        '{"schema": "msa.assignment/2"}',
+        '{"schema": "msa.assignment/2", "estimate": {}, "module": 1}',
     ],
 )
 def test_other_texts_are_no_plans(text: str) -> None:

@@ -16,7 +16,7 @@ from msa.files import write_text
 from msa.hlo.module import Module
 from msa.target import Target
 
-SCHEMA: Final = "msa.assignment/1"
+SCHEMA: Final = "msa.assignment/2"
 
 Chunks = Mapping[str, tuple[int, int]]
 
