@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+import msa
 from assignment.sketch import SMALL, Sketch
 from msa.assignment.algorithm import AllocationResult, run_greedy
 from msa.assignment.allocation import MemorySpace
@@ -192,3 +193,48 @@ def test_scalars_that_ask_for_alternate_memory() -> None:
     tiny = replace(problem, machine=replace(SMALL, capacity=3))
     with pytest.raises(CapacityError, match="scalar s"):
         run_greedy(tiny, IC)
+
+
+# Two results in alternate memory: the one that is read on, and one that nothing reads.
+UNREAD = """HloModule m, is_scheduled=true
+f { a = f32[256] parameter(0)
+  b = f32[256] negate(a)
+  c = f32[256] abs(a)
+  ROOT r = (f32[256], f32[256]) tuple(b, c) }
+ENTRY e { p = f32[256] parameter(0)
+  n = (f32[256]{0:S(1)}, f32[256]{0:S(1)}) fusion(p), kind=kLoop, calls=f
+  g = f32[256]{0:S(1)} get-tuple-element(n), index=0
+  ROOT h = f32[256] negate(g) }
+"""
+
+
+@pytest.mark.parametrize(
+    "options",
+    [Options(strategy="search"), Options(strategy="greedy"), Options(faithful=True)],
+)
+def test_a_coloured_result_that_nothing_reads_has_a_place(options: Options) -> None:
+    target = msa.Target.preset("tpu_v5e").replace(alternate_memory_bytes=2048)
+    module = msa.parse(UNREAD)
+    plan = msa.assign(module, target, options)
+    plan.verify()
+    plan.prove(seed=1)
+    assert sorted(plan.chunks) == ["n{0}", "n{1}"]
+    assert sorted(plan.chunks.values()) == [(0, 1024), (1024, 1024)]
+    with pytest.raises(CapacityError, match="must be in fast memory"):
+        msa.assign(module, target.replace(alternate_memory_bytes=2047), options)
+
+
+def test_a_plan_whose_dead_readers_are_gone_is_planned_again() -> None:
+    """The reader of `n{1}` is dead: the first plan places it and drops the reader."""
+    text = UNREAD.replace(":S(1)", "").replace("{0}", "")
+    text = text.replace(
+        "  ROOT h",
+        "  d = f32[256] get-tuple-element(n), index=1\n"
+        "  dead = f32[256] negate(d)\n  ROOT h",
+    )
+    target = msa.Target.preset("tpu_v5e")
+    plan = msa.assign(msa.parse(text), target, Options(strategy="greedy"))
+    plan.verify()
+    again = msa.assign(plan.module, target, Options(strategy="greedy"))
+    again.verify()
+    again.prove(seed=1)

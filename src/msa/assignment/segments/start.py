@@ -8,6 +8,7 @@ from msa.assignment.allocation import MemorySpace, PinnedAllocation
 from msa.assignment.allocation_values import AllocationValue
 from msa.assignment.required import ContradictionError, Required
 from msa.assignment.state import State
+from msa.errors import CapacityError
 from msa.heap.chunk import Chunk
 
 
@@ -53,22 +54,47 @@ def place_unread(
     together: Sequence[AllocationValue],
     number: int,
 ) -> None:
-    """A result that nothing reads is written all the same, where its aliases are.
+    """A result that nothing reads is written all the same.
 
-    `item` is number `number` of the allocation values that are handled together.
+    It lies where its aliases are, or for its one step where there is room if it is
+    colored alternate and alone. `item` is number `number` of the allocation values
+    that are handled together.
 
     Raises:
         ContradictionError: something else has the place at that step.
+        CapacityError: there is no room.
     """
     step = item.position.step
     required = state.required.at(item.value.id, step)
-    if (
-        required is not None
-        and required.space is MemorySpace.ALTERNATE
-        and _is_exact(state)
-    ):
+    if required is None:
+        if item.value.pinned and len(together) == 1:
+            _place_alone(state, item)
+    elif required.space is MemorySpace.ALTERNATE and _is_exact(state):
         before = (together[n] for n in range(number - 1, -1, -1))
         meet_start(state, item, step, required, before)
+
+
+def _place_alone(state: State, item: AllocationValue) -> None:
+    step = item.position.step
+    offset = state.space.find(step, step, item.size)
+    if offset is None:
+        raise CapacityError(
+            f"{state.problem.describe(item.position)} must be in alternate memory but "
+            "there is no room",
+            step=step,
+            needed=item.size,
+            capacity=state.capacity,
+        )
+    allocation = PinnedAllocation(
+        value=item.value.id,
+        position=item.position,
+        space=MemorySpace.ALTERNATE,
+        chunk=state.hold(step, step, offset, item.size),
+        start=step,
+        end=step,
+    )
+    item.sequence.append(allocation)
+    state.share_offset(allocation, None)
 
 
 def _hold(
