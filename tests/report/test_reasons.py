@@ -6,6 +6,7 @@ import pytest
 
 import msa
 from msa.report import capture_plan
+from msa.testing import random_module
 
 TEXT = """
 HloModule m, is_scheduled=true
@@ -84,3 +85,20 @@ def test_a_difference_says_why_a_value_is_slow_in_one_plan() -> None:
     assert {x.value: x.after_reason for x in narrower.changes if x.after == "slow"} == {
         name: change.before_reason for name, change in outside.items()
     }
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_is_in_slow_memory_is_not_said_to_read_fast_memory(seed: int) -> None:
+    """Values that are made in slow memory and fetched for all of their reads."""
+    target = msa.Target.preset("tpu_v5e").replace(
+        alternate_memory_bytes=8192, alignment_bytes=256
+    )
+    plan = msa.assign(random_module(seed, size=40, vector=1024), target)
+    values = {plan.problem.describe(v.position): v for v in plan.problem.values}
+    for row in capture_plan(plan)["losses"]:
+        assert row["code"] != "fast"
+        assert "reads fast memory" not in row["reason"]
+        if "made in slow memory" in row["reason"]:
+            mine = [a for a in plan.allocations if a.value == values[row["value"]].id]
+            assert not mine[0].is_alternate
+            assert all(a.is_alternate for a in mine for _ in a.uses)

@@ -13,7 +13,13 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from msa.assignment.allocation import Allocation, Use, WindowPrefetchedAllocation
+from msa.assignment.allocation import (
+    Allocation,
+    CopyAllocation,
+    SlicedCopyAllocation,
+    Use,
+    WindowPrefetchedAllocation,
+)
 from msa.assignment.crowding import Occupancy
 from msa.assignment.explain_room import room_change, room_competitors, room_details
 from msa.assignment.finding import Finding, Way
@@ -42,6 +48,8 @@ _RULES: Final = {
     Outcome.SYNC_DATA_MOVE_REPLACEMENT: "the copy that it replaces must stay",
 }
 """Rules that the strategy names when it decides; they do not depend on the plan."""
+
+_COPIES: Final = (CopyAllocation, SlicedCopyAllocation)
 
 _TIED_NAMES: Final = 4
 
@@ -143,6 +151,26 @@ class Judge:
             known = self._known[value.id, use] = self._judged(value, use)
         return known
 
+    def of_definition(self, value: Value) -> Finding:
+        """Why a value that is read in fast memory is in slow memory before.
+
+        It is made there and fetched, or copied out in between.
+        """
+        start, end = value.position.step, min(use.step for use in value.uses)
+        if any(
+            a.position == value.position and not isinstance(a, _COPIES)
+            for a in self._stays.get(value.id, ())
+        ):
+            text = "it is copied out of fast memory and fetched again"
+            return _plain(Reason.FAST, start, end, text)
+        made = "it is made in slow memory and fetched"
+        if not self._is_definable(value):
+            return _plain(Reason.MUST_BE_SLOW, start, end, made)
+        written = self.traffic.bytes.get(value.position, 0.0)
+        gain = self.traffic.gain(start, 0.0, written)
+        found = self._kept(value, start, end, gain)
+        return replace(found, sentence=f"{made}: {found.sentence}", seconds=gain)
+
     def _reads_of(self, value: Value) -> _Reads:
         """What the uses of a value read; found once, in one pass."""
         known = self._reads.get(value.id)
@@ -210,14 +238,18 @@ class Judge:
             start = value.position.step
         else:
             return None
-        hole = self.room.free_hole(value, start, use.step)
+        return self._kept(value, start, use.step, gain)
+
+    def _kept(self, value: Value, start: int, end: int, gain: float) -> Finding:
+        """Being in fast memory from one step to another."""
+        hole = self.room.free_hole(value, start, end)
         if hole is None:
-            found = self.room.crowding(value, start, use.step)
+            found = self.room.crowding(value, start, end)
             return Finding(
                 Reason.NO_ROOM,
                 "stay",
                 start,
-                use.step,
+                end,
                 Reason.NO_ROOM.sentence,
                 room_details(self._problem, found),
                 room_competitors(found),
@@ -227,8 +259,8 @@ class Judge:
         if leaving is not None:
             return leaving
         if len(self._problem.buffers[value.buffer]) > 1:
-            return self._together(value, start, use.step)
-        return self._open("stay", start, use.step, hole)
+            return self._together(value, start, end)
+        return self._open("stay", start, end, hole)
 
     def _leaving(self, value: Value, start: int, gain: float) -> Finding | None:
         """What keeps a value from being copied out where slow memory has to hold it."""

@@ -10,6 +10,7 @@ from msa.assignment.reason import Reason
 if TYPE_CHECKING:
     from msa.assignment import Assignment
     from msa.assignment.explanation import SlowUse
+    from msa.assignment.finding import Finding
 
 
 class Why(NamedTuple):
@@ -41,7 +42,13 @@ class PlanReasons:
     def __call__(self, name: str) -> Why:
         """What matters most: where fast memory would save the most time."""
         value = self._values.get(name)
-        return Why() if value is None else _summary(*reason_of(self._plan, value))
+        if value is None:
+            return Why()
+        reason, slow = reason_of(self._plan, value)
+        if reason is Reason.FAST:
+            found = self._plan.judge.of_definition(value)
+            return Why(found.reason.value, found.sentence, *_figures((found,)))
+        return _summary(reason, slow)
 
 
 def _summary(reason: Reason, slow: tuple[SlowUse, ...]) -> Why:
@@ -52,6 +59,15 @@ def _summary(reason: Reason, slow: tuple[SlowUse, ...]) -> Why:
     return Why(
         most.reason.value,
         most.told + (f" ({alike} uses)" if alike > 1 else ""),
-        tuple(dict.fromkeys(line for f in most.findings for line in f.lines())),
-        tuple(dict.fromkeys(c.name for f in most.findings for c in f.competitors)),
+        *_figures(most.findings),
+    )
+
+
+def _figures(
+    findings: tuple[Finding, ...],
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Details and names of competitors, each once."""
+    return (
+        tuple(dict.fromkeys(line for f in findings for line in f.lines())),
+        tuple(dict.fromkeys(c.name for f in findings for c in f.competitors)),
     )
