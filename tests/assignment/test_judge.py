@@ -24,7 +24,7 @@ V5E = msa.Target.preset("tpu_v5e")
 def judged(plan: Assignment) -> Iterator[tuple[Value, Use, tuple[Finding, ...]]]:
     for value in plan.problem.values:
         for use in value.uses:
-            yield value, use, plan.judge.of_use(value, use)
+            yield value, use, plan._judge.of_use(value, use)
 
 
 def largest_hole(plan: Assignment, value: Value, start: int, end: int) -> int:
@@ -97,7 +97,7 @@ def check_finding(plan: Assignment, value: Value, use: Use, found: Finding) -> N
         assert 0 <= limit <= len(in_flight(plan, found.start, found.end)) or not limit
     if found.reason is Reason.NO_GAIN:
         assert found.seconds == 0.0
-        traffic = plan.judge.traffic
+        traffic = plan._judge.traffic
         bound = traffic.compute[use.step] >= traffic.memory[use.step]
         left = {x.name for x in plan.analyses.schedule.instructions}
         removed = plan.problem.names[use.step] not in left
@@ -146,7 +146,7 @@ def test_times_of_steps_add_up_to_the_estimated_run(
 ) -> None:
     target = V5E.replace(alternate_memory_bytes=capacity, alignment_bytes=256)
     plan = msa.assign(module, target)
-    traffic, last = plan.judge.traffic, plan.problem.end - 1
+    traffic, last = plan._judge.traffic, plan.problem.end - 1
     left = {x.name for x in plan.analyses.schedule.instructions}
     kept = [step for step, name in enumerate(plan.problem.names) if name in left]
     run = Estimator(plan.problem, kept).run(plan.allocations)
@@ -339,7 +339,7 @@ def test_steps_that_the_planned_module_has_are_not_said_to_be_removed(
     target = V5E.replace(alternate_memory_bytes=16384, alignment_bytes=256)
     plan = msa.assign(random_module(seed, size=60, vector=1024), target)
     left = {x.name for x in plan.analyses.schedule.instructions}
-    traffic, names = plan.judge.traffic, plan.problem.names
+    traffic, names = plan._judge.traffic, plan.problem.names
     gone = {names[step] for step in range(plan.problem.end) if traffic.is_removed(step)}
     assert gone
     assert not gone & left

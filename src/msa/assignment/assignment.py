@@ -139,10 +139,10 @@ class Assignment:
     @cached_property
     def decisions(self) -> tuple[PlanDecision, ...]:
         """What was decided for every use that was looked at, and why."""
-        return plan_decisions(self.problem, self.result, self.judge)
+        return plan_decisions(self.problem, self.result, self._judge)
 
     @cached_property
-    def judge(self) -> Judge:
+    def _judge(self) -> Judge:
         """Finds in the finished plan why uses read slow memory."""
         result = self.result
         return Judge(

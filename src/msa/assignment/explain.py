@@ -51,7 +51,7 @@ def explained(plan: Assignment, value: Value) -> ExplainedValue:
 
 def reason_of(plan: Assignment, value: Value) -> tuple[Reason, tuple[SlowUse, ...]]:
     """Why a value is where it is: as a whole, and per use that reads slow memory."""
-    reason = plan.judge.of_value(value)
+    reason = plan._judge.of_value(value)
     slow = () if reason in _WHOLE else _slow_uses(plan, value)
     if reason is None:
         reason = slow[0].reason if slow else Reason.FAST
@@ -87,7 +87,7 @@ def _slow_uses(plan: Assignment, value: Value) -> tuple[SlowUse, ...]:
     """Uses that read slow memory, those alike together; what reads bytes first."""
     groups: dict[tuple[int, tuple[Finding, ...]], list[str]] = {}
     for use in sorted(value.uses):
-        findings = plan.judge.of_use(value, use)
+        findings = plan._judge.of_use(value, use)
         if findings[0].reason is not Reason.FAST:
             name = plan.problem.describe_use(use)
             groups.setdefault((use.step, findings), []).append(name)

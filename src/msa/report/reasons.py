@@ -46,7 +46,7 @@ class PlanReasons:
             return Why()
         reason, slow = reason_of(self._plan, value)
         if reason is Reason.FAST:
-            found = self._plan.judge.of_definition(value)
+            found = self._plan._judge.of_definition(value)
             return Why(found.reason.value, found.sentence, *_figures((found,)))
         return _summary(reason, slow)
 
