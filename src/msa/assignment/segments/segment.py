@@ -18,7 +18,7 @@ from msa.assignment.segments.held import respect_holds
 from msa.assignment.segments.home import home, may_write
 from msa.assignment.segments.no_copy import allocate_without_copy
 from msa.assignment.segments.prefetch import PASS_ON, prefetch
-from msa.assignment.segments.start import meet_start
+from msa.assignment.segments.start import meet_start, place_for_a_step
 from msa.assignment.state import State
 from msa.errors import InternalError
 
@@ -121,22 +121,11 @@ def _required_at_end(state: State, request: AllocationRequest) -> Required | Non
 
 def _force_alternate_start(state: State, request: AllocationRequest) -> None:
     """The start is coloured: the value is in alternate memory for that step."""
-    source = request.source
+    source, start = request.source, request.start
     if source.sequence:
         return
-    offset = state.space.find(request.start, request.start, request.size)
-    if offset is None:
-        raise InternalError(f"no room for the coloured value at step {request.start}")
-    allocation = PinnedAllocation(
-        value=source.value.id,
-        position=source.position,
-        space=ALTERNATE,
-        chunk=state.hold(request.start, request.start, offset, request.size),
-        start=request.start,
-        end=request.start,
-    )
-    source.sequence.append(allocation)
-    state.share_offset(allocation, None)
+    if not place_for_a_step(state, source, start, request.size):
+        raise InternalError(f"no room for the coloured value at step {start}")
 
 
 def _default_allocation(

@@ -67,34 +67,39 @@ def place_unread(
     step = item.position.step
     required = state.required.at(item.value.id, step)
     if required is None:
-        if item.value.pinned and len(together) == 1:
-            _place_alone(state, item)
+        if (
+            item.value.pinned
+            and len(together) == 1
+            and not place_for_a_step(state, item, step, item.size)
+        ):
+            raise CapacityError(
+                f"{state.problem.describe(item.position)} must be in alternate memory "
+                "but there is no room",
+                step=step,
+                needed=item.size,
+                capacity=state.capacity,
+            )
     elif required.space is MemorySpace.ALTERNATE and _is_exact(state):
         before = (together[n] for n in range(number - 1, -1, -1))
         meet_start(state, item, step, required, before)
 
 
-def _place_alone(state: State, item: AllocationValue) -> None:
-    step = item.position.step
-    offset = state.space.find(step, step, item.size)
+def place_for_a_step(state: State, item: AllocationValue, step: int, size: int) -> bool:
+    """Begin with alternate memory for one step; whether there is room."""
+    offset = state.space.find(step, step, size)
     if offset is None:
-        raise CapacityError(
-            f"{state.problem.describe(item.position)} must be in alternate memory but "
-            "there is no room",
-            step=step,
-            needed=item.size,
-            capacity=state.capacity,
-        )
+        return False
     allocation = PinnedAllocation(
         value=item.value.id,
         position=item.position,
         space=MemorySpace.ALTERNATE,
-        chunk=state.hold(step, step, offset, item.size),
+        chunk=state.hold(step, step, offset, size),
         start=step,
         end=step,
     )
     item.sequence.append(allocation)
     state.share_offset(allocation, None)
+    return True
 
 
 def _hold(
