@@ -87,7 +87,7 @@ def test_a_difference_says_why_a_value_is_slow_in_one_plan() -> None:
     }
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", [*range(30), 45])
 def test_what_is_in_slow_memory_is_not_said_to_read_fast_memory(seed: int) -> None:
     """Values that are made in slow memory and fetched for all of their reads."""
     target = msa.Target.preset("tpu_v5e").replace(
