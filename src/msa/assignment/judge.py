@@ -165,7 +165,8 @@ class Judge:
             return _plain(Reason.FAST, start, end, text)
         made = "it is made in slow memory and fetched"
         if not self._is_definable(value):
-            return _plain(Reason.MUST_BE_SLOW, start, end, made)
+            text = "it has to start in slow memory and is fetched"
+            return Finding(Reason.MUST_BE_SLOW, "", start, end, text)
         written = self.traffic.bytes.get(value.position, 0.0)
         gain = self.traffic.gain(start, 0.0, written)
         found = self._kept(value, start, end, gain)
