@@ -19,7 +19,7 @@ from msa.hlo.shape import Shape
 from msa.runtime.evaluator.values import leaves_of
 from msa.runtime.proving.inputs import elided_contents, random_inputs
 from oracle.portable import fill_constants, manual, portable
-from oracle.tolerance import is_close
+from oracle.tolerance import distance, is_close
 from oracle.wider import WIDER, can_widen, wider
 from oracle.xla import run_text
 
@@ -86,16 +86,6 @@ def add_distances(
             if leaf.element_type.name in WIDER:
                 row["ours"] = distance(a, e)
                 row["theirs"] = distance(b, e)
-
-
-def distance(a: Any, exact: Any) -> float:
-    """Root mean square of the differences; infinite for a NaN that does not belong."""
-    exact = np.asarray(exact)
-    a = np.asarray(a).astype(exact.dtype)
-    with np.errstate(invalid="ignore", over="ignore"):
-        gap = np.abs(a - exact)
-        gap[(a == exact) | (np.isnan(a) & np.isnan(exact))] = 0
-        return float(np.nan_to_num(np.sqrt(np.mean(gap**2)), nan=np.inf))
 
 
 def scaled(inputs: list[Any], scale: float | None) -> list[Any]:

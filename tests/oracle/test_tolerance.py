@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import msa
-from oracle.tolerance import holds
+from oracle.tolerance import distance, holds
 from oracle.wider import can_widen, wider
 
 
@@ -35,6 +35,22 @@ def test_far_results_must_be_as_near_to_the_exact_one(
     if distances is not None:
         row["ours"], row["theirs"] = distances
     assert holds(row) is good
+
+
+@pytest.mark.parametrize(
+    ("a", "exact", "expected"),
+    [
+        (np.float32(3.0), np.float64(1.0), 2.0),
+        ([1.0, 4.0], [1.0, 1.0], 3.0 / math.sqrt(2.0)),
+        (math.nan, math.nan, 0.0),
+        ([math.inf, 1.0], [math.inf, 1.0], 0.0),
+        (math.nan, 1.0, math.inf),
+    ],
+)
+def test_distances_of_arrays_and_single_numbers(
+    a: object, exact: object, expected: float
+) -> None:
+    assert distance(a, exact) == pytest.approx(expected)
 
 
 def test_wide_modules_round_in_double_precision_and_keep_bits() -> None:

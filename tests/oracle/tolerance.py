@@ -12,6 +12,8 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
+import numpy as np
+
 TOLERANCES: Final = {
     "f64": 1e-9, "f32": 1e-4, "c64": 1e-4, "bf16": 2e-2, "f16": 2e-3
 }  # fmt: skip
@@ -35,3 +37,13 @@ def holds(row: dict[str, Any]) -> bool:
     if is_close(row) or "ours" not in row:
         return is_close(row)
     return bool(row["ours"] <= AS_FAR * row["theirs"] < math.inf)
+
+
+def distance(a: Any, exact: Any) -> float:
+    """Root mean square of the differences; infinite for a NaN that does not belong."""
+    exact = np.asarray(exact)
+    a = np.asarray(a).astype(exact.dtype)
+    with np.errstate(invalid="ignore", over="ignore"):
+        same = (a == exact) | (np.isnan(a) & np.isnan(exact))
+        gap = np.where(same, 0, np.abs(a - exact))
+        return float(np.nan_to_num(np.sqrt(np.mean(gap**2)), nan=np.inf))
