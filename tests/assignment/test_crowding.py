@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import msa
+from assignment.crowded import CROWDED
 from assignment.sketch import SMALL, Sketch
 from msa.assignment.allocation import (
     Allocation,
@@ -156,20 +157,6 @@ def test_scratch_and_slices_hold_room_while_they_are_there() -> None:
     assert (scratch.taken, scratch.missing) == (20, 4)
     assert crowding(problem, stays, wanted, 3, 3).taken == 8
     assert crowding(problem, stays, wanted, 3, 4).taken == 16
-
-
-CROWDED = """
-HloModule crowded, is_scheduled=true
-ENTRY main {
-  p = f32[256]{0} parameter(0)
-  q = f32[512]{0} parameter(1)
-  a = f32[256]{0} negate(p)
-  b = f32[512]{0} exponential(q)
-  c = f32[256]{0} add(a, a)
-  d = f32[512]{0} sine(b)
-  ROOT t = (f32[256]{0}, f32[512]{0}) tuple(c, d)
-}
-"""
 
 
 @pytest.mark.parametrize("strategy", ["greedy", "search"])

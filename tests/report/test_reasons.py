@@ -5,6 +5,7 @@ import json
 import pytest
 
 import msa
+from assignment.crowded import CROWDED
 from msa.report import capture_plan
 from msa.testing import random_module
 
@@ -27,20 +28,6 @@ def test_the_result_is_said_to_lie_where_the_caller_expects_it() -> None:
     assert all(losses.values())
     assert str(plan.explain("c")).endswith(f"in slow memory all the time: {expected}")
     assert expected in str(plan.why_not("c"))
-
-
-CROWDED = """
-HloModule crowded, is_scheduled=true
-ENTRY main {
-  p = f32[256]{0} parameter(0)
-  q = f32[512]{0} parameter(1)
-  a = f32[256]{0} negate(p)
-  b = f32[512]{0} exponential(q)
-  c = f32[256]{0} add(a, a)
-  d = f32[512]{0} sine(b)
-  ROOT t = (f32[256]{0}, f32[512]{0}) tuple(c, d)
-}
-"""
 
 
 @pytest.mark.parametrize("strategy", ["greedy", "search"])

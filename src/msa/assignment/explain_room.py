@@ -11,8 +11,8 @@ from msa.assignment.problem import Problem
 from msa.assignment.search_note import search_note
 from msa.units import format_bytes
 
-_NAMED: Final = 6
-"""Holders that are named; how many more there are is said."""
+NAMED: Final = 6
+"""Competitors that are named; how many more there are is said."""
 
 
 def room_details(problem: Problem, found: Crowding) -> tuple[str, ...]:
@@ -27,7 +27,7 @@ def room_competitors(found: Crowding) -> tuple[Competitor, ...]:
     """The holders at the fullest step, as data."""
     return tuple(
         Competitor("room", h.name, h.chunk.size, h.start, h.end)
-        for h in found.holders[:_NAMED]
+        for h in found.holders[:NAMED]
     )
 
 
@@ -60,13 +60,16 @@ def exact(size: int) -> str:
 def _holders(holders: tuple[Holder, ...]) -> str:
     named = [
         f"{h.name} ({format_bytes(h.chunk.size)}, steps {h.start} to {h.end})"
-        for h in holders[:_NAMED]
+        for h in holders[:NAMED]
     ]
-    rest = holders[_NAMED:]
-    if rest:
-        size = format_bytes(sum(h.chunk.size for h in rest))
-        named.append(f"{len(rest)} more ({size})")
-    return ", ".join(named)
+    return with_rest(named, [h.chunk.size for h in holders])
+
+
+def with_rest(named: list[str], sizes: list[int]) -> str:
+    """The first competitors as text, and how many more there are, of all `sizes`."""
+    rest = sizes[NAMED:]
+    more = [f"{len(rest)} more ({format_bytes(sum(rest))})"] if rest else []
+    return ", ".join(named + more)
 
 
 def room_change(problem: Problem, found: Crowding, options: Options) -> str:

@@ -13,11 +13,13 @@ from msa.assignment.allocation import (
 from msa.assignment.copy_times import done_at
 from msa.assignment.crowding import Occupancy
 from msa.assignment.explain_room import (
+    NAMED,
     exact,
     room_change,
     room_competitors,
     room_details,
     steps_text,
+    with_rest,
 )
 from msa.assignment.finding import Competitor, Finding, Way
 from msa.assignment.options import Options
@@ -26,8 +28,6 @@ from msa.assignment.reason import Reason
 from msa.assignment.search_note import search_note
 from msa.assignment.traffic import Mover, Traffic
 from msa.units import format_bytes, format_seconds
-
-_NAMED: Final = 6
 
 _ROUNDING: Final = 1e-6
 """A copy pays if it is waited for by this share less than it gains."""
@@ -188,11 +188,9 @@ class CopyJudge:
                 f"{r.name} ({format_bytes(r.bytes)}, {steps_text(r.start, r.end)}, "
                 f"{format_seconds(m.seconds)})"
             )
-            for r, m in zip(rivals[:_NAMED], movers, strict=False)
+            for r, m in zip(rivals[:NAMED], movers, strict=False)
         ]
-        if len(rivals) > _NAMED:
-            size = format_bytes(sum(r.bytes for r in rivals[_NAMED:]))
-            named.append(f"{len(rivals) - _NAMED} more ({size})")
+        text = with_rest(named, [r.bytes for r in rivals])
         enough = [
             r.name for r, m in zip(rivals, movers, strict=True) if m.seconds >= missing
         ]
@@ -204,8 +202,8 @@ class CopyJudge:
             Reason.NO_BANDWIDTH,
             *span,
             Reason.NO_BANDWIDTH.sentence,
-            (figures, f"copied there: {', '.join(named)}"),
-            tuple(rivals[:_NAMED]),
+            (figures, f"copied there: {text}"),
+            tuple(rivals[:NAMED]),
             change,
         )
 
@@ -235,7 +233,7 @@ class CopyJudge:
         ]
         if len(rivals) < limit:
             return None
-        names = ", ".join(r.name for r in rivals[:_NAMED]) or "none"
+        names = ", ".join(r.name for r in rivals[:NAMED]) or "none"
         span = steps_text(start, end)
         return Finding(
             Reason.TOO_MANY_COPIES,
@@ -244,7 +242,7 @@ class CopyJudge:
             end,
             Reason.TOO_MANY_COPIES.sentence,
             (f"under way in {span}: {names}; {limit} are allowed at once",),
-            tuple(rivals[:_NAMED]),
+            tuple(rivals[:NAMED]),
             Reason.TOO_MANY_COPIES.change,
         )
 

@@ -8,7 +8,7 @@ still be fetched for other uses.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from typing import Final, NamedTuple
 
 from msa.assignment.allocation import (
@@ -282,11 +282,3 @@ def is_in_flight(problem: Problem, step: int) -> bool:
     """Whether an instruction is part of an operation that others go on beside."""
     opcode = problem.opcodes[step]
     return opcode in _OTHER or opcode.endswith(_ASYNC)
-
-
-def by_value(places: Mapping[Position, FreePlace]) -> dict[int, list[FreePlace]]:
-    """The free places of each value."""
-    found: dict[int, list[FreePlace]] = {}
-    for place in places.values():
-        found.setdefault(place.value, []).append(place)
-    return found
